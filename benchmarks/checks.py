@@ -40,6 +40,7 @@ from windowlib.pages import site
 from windowlib.quality import check
 from windowlib.runs.advance import batches
 from windowlib.runs.run import RunRequest
+from windowlib.storage.disk import Disk
 
 DEFINITION = """\
 name = "checked"
@@ -191,7 +192,7 @@ if __name__ == "__main__":
     gc.set_threshold(50_000)  # as every command does
     check.preload()
     spark = sail.session() if asked.engine == "sail" else session()
-    shown = Table("what", f"passed, on {asked.engine}", "of the processor")
+    shown = Table(Disk("what"), f"passed, on {asked.engine}", "of the processor")
     if asked.scratch is not None:
         asked.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=asked.scratch) as scratch:

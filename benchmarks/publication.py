@@ -32,6 +32,7 @@ from windowlib.quality.check import preload
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance
 from windowlib.storage import disk as storage_disk
+from windowlib.storage.disk import Disk
 
 DAY_MS = 86_400_000
 DEFINITION = """\
@@ -93,7 +94,7 @@ def many_files(folder: Path, files: int) -> dict[str, str]:
     began = time.perf_counter()
     [report] = advance(definition, nothing_is_computed)
     seconds = time.perf_counter() - began
-    added = len(list((definition.root / "results").rglob("*.parquet")))
+    added = len(list((Path(definition.store.url) / "results").rglob("*.parquet")))
     assert added == files, f"{added} files in results"
     return {
         "files of the batch": f"{added:,}",
@@ -161,7 +162,7 @@ if __name__ == "__main__":
     parser.add_argument("--scratch", type=Path, help="a folder on the disk that is asked; otherwise a temporary folder")
     asked = parser.parse_args()
     preload()
-    shown = Table("what", "measured")
+    shown = Table(Disk("what"), "measured")
     with tempfile.TemporaryDirectory(dir=asked.scratch) as scratch:
         for part in (
             many_files(Path(scratch) / "many", asked.files),

@@ -31,11 +31,11 @@ def pipeline_dag(definition: Definition) -> DAG:
         doc_md=page(definition),
         **pipelines.dag_settings([definition]),
     ) as dag:
-        file, root, engine = definition.file, definition.root, pipelines.engine_task(definition)
-        outlets, command = [pipelines.results_asset(definition.name, root)], advance_command(definition)
+        file, tables, engine = definition.file, definition.store, pipelines.engine_task(definition)
+        outlets, command = [pipelines.results_asset(definition.name, tables)], advance_command(definition)
         plan = operators.PlanBatch(task_id="plan", file=file, command=of_pipeline("plan", file))
         advance = operators.Advance(task_id="advance", file=file, command=command, outlets=outlets, **engine)
-        report = operators.BuildReport(task_id="report", command=of_pipeline("report", file), root=root)
+        report = operators.BuildReport(task_id="report", command=of_pipeline("report", file), tables=tables)
         plan >> advance
         add_decision_tasks(definition, advance, report)
     return dag
@@ -53,13 +53,13 @@ def together_dag(name: str, members: Sequence[Definition]) -> DAG:
                 pipeline=definition.name,
                 file=definition.file,
                 command=advance_command(definition),
-                outlets=[pipelines.results_asset(definition.name, definition.root)],
+                outlets=[pipelines.results_asset(definition.name, definition.store)],
                 trigger_rule="all_done",
                 **pipelines.engine_task(definition),
             )
             command, retries = of_pipeline("report", definition.file), pipelines.retries(definition.airflow)
             report = operators.BuildReport(
-                task_id=f"report_{definition.name}", command=command, root=definition.root, **retries
+                task_id=f"report_{definition.name}", command=command, tables=definition.store, **retries
             )
             together >> advance
             add_decision_tasks(definition, advance, report, f"_{definition.name}")

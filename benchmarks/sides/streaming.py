@@ -17,6 +17,7 @@ from benchmarks.sides.side import Task, Work
 from windowlib.delta.tables import Table
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.publication.readers import snapshot
+from windowlib.storage.disk import Disk
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -69,7 +70,7 @@ def published(task: Task, query: Query) -> pa.Table:
     folder = task.folder / f"{query.name}_sink"
     if not DeltaTable.is_deltatable(str(folder)):
         return no_results(query)
-    return normal(snapshot(Table(folder), DeltaTable(str(folder)).version()), query)
+    return normal(snapshot(Table(Disk(folder)), DeltaTable(str(folder)).version()), query)
 
 
 def refuses(query: Query) -> str | None:

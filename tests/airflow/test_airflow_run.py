@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from docs import local_airflow
+from tests.support.disks import folder_of
 from tests.support.installed import PROJECT, SESSIONS, built, environment, hostile
 from tests.support.strategies import ALL
 from windowlib.definition.definition import load_definition
@@ -87,7 +88,7 @@ def test_the_dag_runs(folder: Path, first_run: str) -> None:
     assert results == [{"user": "a", "events": 2, "firing": 1, "timing": "on_time"}]
     assert "batch 1: 1 new file, watermark none yet" in printed
     assert "  read 3  admitted 3  quarantined 0" in printed
-    page = (definition.root / "pages" / "index.html").read_text()
+    page = (folder_of(definition) / "pages" / "index.html").read_text()
     assert re.search(r"made by manual__\d{4}-\S+ of the DAG windows_small", page)
     rows_written = {Path(one["name"]).name: one["outputFacets"] for one in _lineage(folder, "advance")["outputs"]}
     assert rows_written["results"]["outputStatistics"]["rowCount"] == 1

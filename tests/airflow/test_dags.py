@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
+from tests.support.disks import folder_of
 from windowlib.definition.definition import load_definition
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.rerun import TimeRange
 from windowlib.reruns.previews import Preview, Summary, keep
 from windowlib.runs.attempt import BatchReport
+from windowlib.storage.disk import Disk
 
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag
@@ -485,7 +487,7 @@ def test_a_preview_that_was_made_is_shown_and_not_made_again(
     definition = load_definition(pipelines / "one.toml")
     summary = Summary({"added": 1}, {}, [0, 0], 0, {}, [0, 1], 1, 1, [], 0, None, [])
     asked = Rerun(1_772_496_000_000, 1_772_582_400_000, "euros", "bob")
-    keep(definition.root, Preview("p1", 1_772_600_000_000, asked, 3, None, summary))
+    keep(definition.store, Preview("p1", 1_772_600_000_000, asked, 3, None, summary))
     dag, run = dag_bag().dags["rerun_windows"], RunOf(preview="p1", reason="", **{"from": None, "to": None})
     run.checked = dag.get_task("check").execute(run.context)
     assert run.checked["what"] == asked.title
@@ -519,8 +521,8 @@ def test_a_form_that_names_a_preview_says_nothing_else(pipelines: Path, form: di
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
     summary = Summary({"added": 1}, {}, [0, 0], 0, {}, [0, 1], 1, 1, [], 0, None, [])
     asked = Rerun(FROM_MS, FROM_MS + 86_400_000, "euros", "bob")
-    root = load_definition(pipelines / "one.toml").root
-    keep(root, Preview("p1", FROM_MS + 100_000_000, asked, 3, None, summary))
+    root = folder_of(load_definition(pipelines / "one.toml"))
+    keep(Disk(root), Preview("p1", FROM_MS + 100_000_000, asked, 3, None, summary))
     run = RunOf(**{"preview": "p1", "from": None, "to": None, "reason": ""} | form)
     check = dag_bag().dags["rerun_windows"].get_task("check")
     with nullcontext() if says is None else pytest.raises(AirflowFailException, match=says):
@@ -555,7 +557,9 @@ def test_an_empty_end_of_the_range_is_taken_from_the_data(pipelines: Path, monke
     preview.prepare = prepare
     definition = load_definition(pipelines / "one.toml")
     summary = Summary({"added": 1}, {}, [0, 0], 0, {}, [0, 1], 1, 1, [], 0, None, [])
-    keep(definition.root, Preview("p1", FROM_MS + 2_000, Rerun(FROM_MS, FROM_MS + 1_500, "r", "ann"), 3, None, summary))
+    keep(
+        definition.store, Preview("p1", FROM_MS + 2_000, Rerun(FROM_MS, FROM_MS + 1_500, "r", "ann"), 3, None, summary)
+    )
     [shown] = preview.execute(run.context)
     assert asked[:4] == ["--from", "2026-03-03T00:00:00Z", "--to", "2026-03-03T00:00:01.500Z"]
     assert shown["markdown"].startswith("From was empty: 2026-03-03T00:00:00Z, the first result's window start.\n\nTo")

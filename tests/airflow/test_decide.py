@@ -20,6 +20,7 @@ import pytest
 from docs import local_airflow
 from tests.airflow.answered import LOGIN
 from tests.support.clicks import clicks
+from tests.support.disks import folder_of
 from tests.support.installed import SESSIONS
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.decisions.verdicts import abandon, approve
@@ -474,5 +475,5 @@ def test_in_a_real_airflow(definition: Definition, tmp_path: Path) -> None:
     ]
     # Each batch has two sessions, the newest of which is in flight after it.
     assert sorted(read_table(definition, "results")["batch_id"].to_pylist()) == [1, 3, 3]
-    page = (definition.root / "pages" / "index.html").read_text(encoding="utf-8")
+    page = (folder_of(definition) / "pages" / "index.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;one&lt;/b&gt; click" in page

@@ -23,6 +23,7 @@ from docs import local_airflow
 from tests.airflow.by_hand import RUN, made_by_hand
 from tests.support import browser
 from tests.support.clicks import CLICKS, arrive, clicks, events
+from tests.support.disks import folder_of
 from tests.support.page_samples import NEW, SCRIPT, TROUBLE, WAITING, WELL
 from windowlib.definition.definition import load_definition
 from windowlib.ledger import last_error
@@ -65,10 +66,10 @@ def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Get:
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     monkeypatch.setenv("WINDOWLIB_PIPELINES", str(tmp_path))
     made = clicks(tmp_path, files=1)
-    preview = made.root / "_previews" / "p1"
+    preview = folder_of(made) / "_previews" / "p1"
     preview.mkdir(parents=True)
     (preview / "index.html").write_text("what would change", encoding="utf-8")
-    (made.root / "secret").write_text("not a page", encoding="utf-8")
+    (folder_of(made) / "secret").write_text("not a page", encoding="utf-8")
 
     def ask(
         address: str,
@@ -190,7 +191,7 @@ def test_a_page_is_made_again_when_the_ledger_has_moved_on(tmp_path: Path, live_
     cache = live_pages.Cache(lambda one, now_ms: count.append(now_ms) or len(count))
     assert [cache.get(made, 0), cache.get(made, 1_000)] == [1, 1]
     assert cache.get(made, live_pages.FRESH_MS) == 2  # what waits is in no ledger
-    ledger = Ledger(made.root, wall_clock_ms)
+    ledger = Ledger(made.store, wall_clock_ms)
     ledger.claim()
     assert cache.get(made, live_pages.FRESH_MS + 1) == 3
 
@@ -208,7 +209,7 @@ def test_an_edited_definition_is_shown_by_the_columns_that_the_tables_have(
     file = tmp_path / "clicks.toml"
     text = CLICKS.replace('key = ["user"]', 'key = ["account"]').replace('clicks = "count(*)"', 'n = "count(*)"')
     file.write_text(text, encoding="utf-8")
-    edited = load_definition(file).model_copy(update={"root": made.root})
+    edited = load_definition(file).model_copy(update={"store": made.store})
     assert "the definition was edited" in live_pages.page(edited, wall_clock_ms())
     every, one = (live_pages.search_page(edited, asked, wall_clock_ms()) for asked in ({}, {"key.user": "u1"}))
     users = [set(re.findall(r"<td>(u\d)</td>", page)) for page in (every, one)]
@@ -216,7 +217,7 @@ def test_an_edited_definition_is_shown_by_the_columns_that_the_tables_have(
     assert users[1] == {"u1"}
     assert "windowlib explain" not in every
     file.write_text(text + '[pages]\nhide = ["account"]\n', encoding="utf-8")
-    hiding = load_definition(file).model_copy(update={"root": made.root})
+    hiding = load_definition(file).model_copy(update={"store": made.store})
     assert not re.search(r"u\d", live_pages.search_page(hiding, {"key.user": "u1"}, wall_clock_ms()))
 
 
@@ -237,7 +238,7 @@ def test_an_error_that_no_ledger_has_is_on_the_page_at_once(tmp_path: Path, live
     made = clicks(tmp_path, files=1)
     now_ms = wall_clock_ms()
     assert state_word(live_pages.page(made, now_ms)) == "no run yet"
-    last_error.keep(made.root, last_error.LastError("plan", "no column user", now_ms, "/pipelines/clicks.toml"))
+    last_error.keep(made.store, last_error.LastError("plan", "no column user", now_ms, "/pipelines/clicks.toml"))
     shown = live_pages.page(made, now_ms + 1)
     assert (state_word(shown), "no column user" in shown) == ("failing", True)
 
@@ -248,8 +249,8 @@ def test_a_run_that_died_is_not_shown_as_running(tmp_path: Path, live_pages: Mod
     program = (
         "import sys, time; from pathlib import Path; from windowlib.batches.planning import plan;"
         "from windowlib.definition.definition import load_definition; from windowlib.ledger.ledger import Ledger,"
-        " wall_clock_ms; one = load_definition(sys.argv[1]); Ledger(one.root, wall_clock_ms).claim(); plan(one);"
-        "print(one.root, flush=True); time.sleep(600)"
+        " wall_clock_ms; one = load_definition(sys.argv[1]); Ledger(one.store, wall_clock_ms).claim(); plan(one);"
+        "print(one.store, flush=True); time.sleep(600)"
     )
     run = subprocess.Popen(
         [sys.executable, "-c", program, str(made.file)],
@@ -258,7 +259,7 @@ def test_a_run_that_died_is_not_shown_as_running(tmp_path: Path, live_pages: Mod
         env={name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"},
     )
     assert run.stdout is not None
-    assert run.stdout.readline().strip() == str(made.root)
+    assert run.stdout.readline().strip() == str(folder_of(made))
     now_ms = wall_clock_ms()
     running = live_pages.page(made, now_ms)
     run.kill()

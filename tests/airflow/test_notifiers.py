@@ -17,6 +17,7 @@ from windowlib.definition.definition import Definition
 from windowlib.ledger import last_error
 from windowlib.ledger.notices import reported
 from windowlib.notices.notify import keep
+from windowlib.storage.disk import Disk
 
 pytestmark = pytest.mark.airflow
 
@@ -88,7 +89,7 @@ def test_a_notice_is_sent_once_by_the_notifier_that_the_definition_names(clicks:
 def test_the_plan_task_keeps_its_error_with_the_path_of_the_definition(clicks: Definition) -> None:
     with pytest.raises(Exception, match="an error that a retry cannot fix"):
         plan(clicks).execute({"ti": None})
-    kept = last_error.last(clicks.root)
+    kept = last_error.last(clicks.store)
     assert kept is not None
     assert (kept.command, kept.file) == ("plan", str(clicks.file))
     assert "1.parquet" in kept.sentence
@@ -99,7 +100,7 @@ def test_a_failed_notifier_is_tried_again(clicks: Definition, tmp_path: Path) ->
     (tmp_path / "notices").mkdir()  # cannot be written to
     with pytest.raises(Exception, match="an error that a retry cannot fix"):
         plan(clicks).execute({"ti": None})
-    kept = reported(clicks.root).newest["failure"]
+    kept = reported(clicks.store).newest["failure"]
     assert (kept.delivered, kept.error) == (False, "notifier own_notifier.ToFile: IsADirectoryError")
     (tmp_path / "notices").rmdir()
     with pytest.raises(Exception, match="an error that a retry cannot fix"):
@@ -146,5 +147,5 @@ def test_batches_are_counted_where_airflow_counts(monkeypatch: pytest.MonkeyPatc
 
 
 def test_keeping_no_notice_writes_no_row(tmp_path: Path) -> None:
-    keep(tmp_path, [])
+    keep(Disk(tmp_path), [])
     assert json.dumps([*map(str, tmp_path.iterdir())]) == "[]"

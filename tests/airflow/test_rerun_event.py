@@ -12,6 +12,7 @@ import pytest
 
 from tests.airflow.by_hand import RUN, made_by_hand
 from tests.support.clicks import arrive, events
+from tests.support.disks import folder_of
 from windowlib.definition.definition import Definition
 from windowlib.reruns.page import PAGE, applied_by
 from windowlib.reruns.previews import FOLDER, load
@@ -75,7 +76,7 @@ def test_an_applied_rerun_updates_the_asset(after_one: Path, tmp_path: Path, mon
         f"^to apply exactly this: .*windowlib rerun {definition.file} --apply (.*)$", dry_run(definition), re.M
     )
     preview_id = found[1] if found else ""
-    rows = load(definition.root, preview_id).summary.rows_to_write
+    rows = load(definition.store, preview_id).summary.rows_to_write
     [(asset, extra)], known = apply(definition, preview_id)
     assert (asset, known) == ("windowlib_clicks_results", [2])
     assert (extra["batches"], extra["batch_id"], extra["failed_checks"]) == (1, 2, [])
@@ -90,7 +91,7 @@ def test_an_applied_rerun_updates_the_asset(after_one: Path, tmp_path: Path, mon
     assert {**again, "seconds": 0} == {**extra, "seconds": 0}
     assert known == [2]
     assert apply(definition, preview_id, 2, began=datetime.now(UTC) + timedelta(hours=1)) == ([], [])
-    page = (definition.root / FOLDER / preview_id / PAGE).read_text(encoding="utf-8")
+    page = (folder_of(definition) / FOLDER / preview_id / PAGE).read_text(encoding="utf-8")
     assert ("Nothing has been changed." in page, "--apply" in page) == (True, True)
     done = applied_by(page, 2)
     assert ("Batch 2 has applied it." in done, "--apply" in done) == (True, False)

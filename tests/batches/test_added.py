@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from tests.support.clicks import MINUTE_MS, SCHEMA, START_MS, arrive, clock, tables
 from tests.support.comparison import same_values
+from tests.support.disks import folder_of
 from tests.support.every_aggregate import EVERYTHING
 from tests.support.killed import stopped
 from tests.support.live_pipeline import as_earlier_releases_judge, defined, newest, run
@@ -636,9 +637,9 @@ def test_maintenance_compacts_files_with_and_without_the_column(
         arrive(tmp_path, number, events(15 * number, user="ab"[number % 2]))
         run(first, spark)
     before = [results(first, *SHOWN, "batch_id", table=table) for table in ("results", "result_changes")]
-    files = len(Table(first.root / "open_windows").files(newest(first).versions["open_windows"]))
+    files = len(Table(first.store.below("open_windows")).files(newest(first).versions["open_windows"]))
     maintain(first, "ann", clock)
-    assert len(Table(first.root / "results").files(newest(first).versions["results"])) < files + 7
+    assert len(Table(first.store.below("results")).files(newest(first).versions["results"])) < files + 7
     assert [results(first, *SHOWN, "batch_id", table=table) for table in ("results", "result_changes")] == before
     assert not verify(first, VerifyRequest(), spark, clock).differs
 
@@ -657,4 +658,4 @@ def test_a_column_that_is_not_filled_has_not_gone_null() -> None:
 
 
 def _warehouse(definition: Definition) -> dict[str, str]:
-    return {"WINDOWLIB_WAREHOUSE": str(definition.root.parent)}
+    return {"WINDOWLIB_WAREHOUSE": str(folder_of(definition).parent)}

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
+from tests.support.disks import folder_of
 from windowlib.batches.may_run import formulas_changed
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
@@ -119,6 +120,6 @@ def test_another_aggregate_is_another_definition(spark: SparkSession, tmp_path: 
         with pytest.raises(StateMismatch, match="was written by another definition: aggregates"):
             plan(defined(tmp_path, other), clock)
     other = defined(tmp_path, {"n": "sum(value) * 0 + count(*)", "total": "sum(value)"})
-    said = CliRunner().invoke(app, ["plan", str(other.file)], env={"WINDOWLIB_WAREHOUSE": str(other.root.parent)})
+    said = CliRunner().invoke(app, ["plan", str(other.file)], env={"WINDOWLIB_WAREHOUSE": str(folder_of(other).parent)})
     assert said.exit_code == 0
     assert 'aggregates.n was "count(*)", is "sum(`value`) * 0 + count(*)", from this batch on' in said.output

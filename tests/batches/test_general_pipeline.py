@@ -341,7 +341,7 @@ def test_stored_elements_are_appended_and_not_written_again(
         run(definition, spark, max_batches=1)
         commit = ledger_of(definition).state().commit
         assert commit is not None
-        stored = Table(definition.root / "state_windows")
+        stored = Table(definition.store.below("state_windows"))
         held.append({f.path for f in stored.files(commit.versions["state_windows"])})
     assert held[0] < held[1] < held[2]
     assert not held[2] & held[3]  # three files of the partition were enough

@@ -23,6 +23,7 @@ from windowlib.delta.data_files import DataFile
 from windowlib.delta.tables import Tables
 from windowlib.publication.publish import StagedChanges
 from windowlib.source.listed import ListedFile
+from windowlib.storage.disk import Disk
 
 SEEN = pa.schema([("event_id", pa.string()), ("timestamp_ms", pa.int64())])
 BATCHES = 30
@@ -31,11 +32,11 @@ BATCHES = 30
 @pytest.fixture
 def inputs(tmp_path: Path) -> Any:
     """Inputs after batches 0 to 29, each of which admitted the ids N-0 to N-9; the next batch has a file to read."""
-    tables = Tables(tmp_path / "warehouse")
+    tables = Tables(Disk(tmp_path / "warehouse"))
     created = delta_commits.create(tables[SEEN_IDS.name], Schema.from_arrow(SEEN))
     files = [seen(tables, [f"{number:03}-{digit}" for digit in range(10)]) for number in range(BATCHES)]
     version = delta_commits.commit(tables[SEEN_IDS.name], created, add=files)
-    source = SimpleNamespace(is_text=False, event_id="id", path=tmp_path, in_files=lambda column: column)
+    source = SimpleNamespace(is_text=False, event_id="id", store=Disk(tmp_path), in_files=lambda column: column)
     return SimpleNamespace(
         source=source,
         tables=Pinned(tables, {SEEN_IDS.name: version}, no_spark()),
@@ -43,18 +44,20 @@ def inputs(tmp_path: Path) -> Any:
     )
 
 
-def file_named(path: str) -> ListedFile:
-    return ListedFile(path, 0, 0, (0, path))
+def file_named(path: str, size_bytes: int = 0) -> ListedFile:
+    return ListedFile(path, size_bytes, 0, (0, path))
 
 
 def seen(tables: Tables, ids: list[str]) -> DataFile:
     rows = [{"event_id": one, "timestamp_ms": 1} for one in ids]
-    return data_files.write(tables[SEEN_IDS.name].folder, pa.Table.from_pylist(rows, SEEN))
+    return data_files.write(tables[SEEN_IDS.name].store, pa.Table.from_pylist(rows, SEEN))
 
 
 def looked_at(inputs: Any, ids: pa.Array) -> list[str]:
     """Least id of each file that a batch with these ids reads."""
-    pq.write_table(pa.table({"id": ids}), inputs.source.path / "new.parquet")
+    file = inputs.source.store.root / "new.parquet"
+    pq.write_table(pa.table({"id": ids}), file)
+    inputs.plan.files[0] = file_named(file.name, file.stat().st_size)
     return sorted(file.low["event_id"] for file in seen_files(inputs))
 
 
@@ -72,8 +75,8 @@ def test_all_files_of_ids_are_read_without_bounds_in_footers(inputs: Any, ids: p
 @pytest.mark.parametrize("folder", ["id=029-5", "ID=029-5"])
 def test_an_id_in_a_folder_name_overrides_the_id_in_the_file(inputs: Any, folder: str) -> None:
     """The bounds in the footer are those of other values."""
-    (inputs.source.path / folder).mkdir()
-    pq.write_table(pa.table({"id": ["007-3"]}), inputs.source.path / folder / "new.parquet")
+    (inputs.source.store.root / folder).mkdir()
+    pq.write_table(pa.table({"id": ["007-3"]}), inputs.source.store.root / folder / "new.parquet")
     inputs.plan.files[0] = file_named(f"{folder}/new.parquet")
     assert len(seen_files(inputs)) == BATCHES
 

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
+from tests.support.disks import folder_of
 from tests.support.live_pipeline import as_earlier_releases_judge, newest, run
 from windowlib.batches.may_run import other_terms
 from windowlib.batches.planning import ledger_of, plan
@@ -78,7 +79,7 @@ def test_the_change_of_lateness_is_recorded_and_reported(spark: SparkSession, tm
         check_can_migrate(raised, ledger_of(raised), ledger_of(raised).state())
     arrived_s = time.time() - 60  # which vouches for this machine's clock
     os.utime(arrive(tmp_path, 2, events(3, 80)), (arrived_s, arrived_s))
-    planned = shutil.copytree(raised.root.parent, tmp_path / "planned")
+    planned = shutil.copytree(folder_of(raised).parent, tmp_path / "planned")
     shown = CliRunner().invoke(app, ["plan", str(raised.file)], env={"WINDOWLIB_WAREHOUSE": str(planned)})
     words = 'window.allowed_lateness was "30m", is "4h", from batch 2 on: windows that were cleaned up stay late'
     assert words in shown.output

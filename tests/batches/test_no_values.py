@@ -14,6 +14,7 @@ from windowlib.definition.definition import load_definition
 from windowlib.plans.aggregates.functions import CALLABLE, WRITTEN_OUT
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
 
 DEFINITION = """
 name = "nothing"
@@ -64,7 +65,7 @@ def test_aggregates_of_no_values_are_null_but_counts_lists_and_histograms(
         "flag": pa.array([None], pa.bool_()),
     }
     pq.write_table(pa.table(rows), tmp_path / "incoming" / "1.parquet")
-    definition = load_definition(tmp_path / "nothing.toml").model_copy(update={"root": tmp_path / "warehouse"})
+    definition = load_definition(tmp_path / "nothing.toml").model_copy(update={"store": Disk(tmp_path / "warehouse")})
     advance(definition, lambda: spark, clock=clock, finish=True)
     [row] = read_table(definition, "results").to_pylist()
     given = {name: row[f"a_{name}"] for name in names}

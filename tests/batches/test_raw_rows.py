@@ -22,6 +22,7 @@ from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
 
 DEFINITION = """
 name = "shifts"
@@ -63,7 +64,9 @@ class Shifts:
 
     @property
     def definition(self) -> Definition:
-        return load_definition(self.folder / "shifts.toml").model_copy(update={"root": self.folder / "warehouse"})
+        return load_definition(self.folder / "shifts.toml").model_copy(
+            update={"store": Disk(self.folder / "warehouse")}
+        )
 
     def read(self, number: int, *rows: tuple[str, datetime]) -> None:
         path = self.folder / "incoming" / f"{number}.parquet"

@@ -19,6 +19,7 @@ from windowlib.delta import commits as delta_commits
 from windowlib.delta.data_files import DataFile, data_file
 from windowlib.delta.tables import Table, Tables
 from windowlib.publication.publish import StagedChanges
+from windowlib.storage.disk import Disk
 
 HOUR_US = 3_600_000_000
 NAMES = ["user", "window_start", "window_end"]
@@ -34,7 +35,7 @@ def file_of(folder: Path, name: str, rows: list[Row], day: int = 1) -> DataFile:
     path = f"window_day=1970-01-0{day}/{name}.parquet"
     (folder / path).parent.mkdir(exist_ok=True)
     pq.write_table(pa.table(columns), folder / path)
-    return data_file(folder, path, {"window_day": date(1970, 1, day)})
+    return data_file(Disk(folder), path, {"window_day": date(1970, 1, day)})
 
 
 @pytest.mark.parametrize(
@@ -51,13 +52,13 @@ def test_a_row_that_an_earlier_file_of_the_day_has_is_surplus(
 ) -> None:
     added = file_of(tmp_path, "new", [("bob", 0), ("ann", 3), (None, 3), ("ann", 1)][: 4 if surplus_rows else 3])
     earlier = file_of(tmp_path, "old", kept)
-    assert list(repeated(tmp_path, [added], [earlier], NAMES)) == [surplus_rows]
+    assert list(repeated(Disk(tmp_path), [added], [earlier], NAMES)) == [surplus_rows]
 
 
 def test_an_aggregate_that_turns_mostly_null_is_found(tmp_path: Path) -> None:
     def of(name: str, totals: list[int | None], change: str = "added") -> DataFile:
         pq.write_table(pa.table({"total": pa.array(totals, pa.int64())}), tmp_path / name)
-        return data_file(tmp_path, name, {"change": change})
+        return data_file(Disk(tmp_path), name, {"change": change})
 
     before, known = [of("0", [1] * 30)], [1] * 10
     made = [of("1", [None] * 15 + known), of("2", [None] * 99, "removed")]
@@ -71,14 +72,14 @@ def test_an_aggregate_that_turns_mostly_null_is_found(tmp_path: Path) -> None:
 def test_the_last_row_of_many_is_compared(tmp_path: Path) -> None:
     rows: list[Row] = [(f"u{number}", 5) for number in range(20_000)]
     added = [file_of(tmp_path, "1", rows), file_of(tmp_path, "2", [("u19999", 5)])]
-    assert list(repeated(tmp_path, added, [], NAMES)) == [1]
-    assert list(repeated(tmp_path, added[:1], [], NAMES)) == [0]
+    assert list(repeated(Disk(tmp_path), added, [], NAMES)) == [1]
+    assert list(repeated(Disk(tmp_path), added[:1], [], NAMES)) == [0]
 
 
 def test_each_day_is_compared_by_itself(tmp_path: Path) -> None:
     twice = [("ann", 30), ("ann", 30)]
     added = [file_of(tmp_path, "1", twice, day=2), file_of(tmp_path, "1", [("ann", 1)])]
-    assert sorted(repeated(tmp_path, added, [file_of(tmp_path, "0", twice, day=3)], NAMES)) == [0, 1]
+    assert sorted(repeated(Disk(tmp_path), added, [file_of(tmp_path, "0", twice, day=3)], NAMES)) == [0, 1]
 
 
 @pytest.mark.parametrize("key", [[1.5, float("nan"), float("nan")], [{"a": 1}, {"a": 2}, {"a": 2}], [b"x", b"y", b"y"]])
@@ -101,11 +102,11 @@ def test_results_that_end_before_all_new_ones_are_not_read(
     """Results of earlier batches are such results. Sessions may begin before others have ended."""
     added = bounded(file_of(tmp_path, "new", [("ann", 3)]), (2, 5), (8, 9))
     earlier = bounded(file_of(tmp_path, "old", [("ann", 3)]), (0, 6), ends)
-    assert list(repeated(tmp_path, [added], [earlier], NAMES)) == [int(is_read)]
+    assert list(repeated(Disk(tmp_path), [added], [earlier], NAMES)) == [int(is_read)]
 
 
 def test_files_of_other_days_are_not_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = Tables(tmp_path)["results"]
+    table = Tables(Disk(tmp_path))["results"]
     days = [date(2030, 1, 1) + timedelta(days=number) for number in range(50)]
     schema = Schema.from_arrow(pa.schema([("user", pa.string()), ("window_day", pa.date32())]))
     created = delta_commits.create(table, schema, ["window_day"])
@@ -116,7 +117,9 @@ def test_files_of_other_days_are_not_described(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(
         Table, "_with_statistics", lambda of, one, known: described.append(one.path) or described_file(of, one, known)
     )
-    found = Pinned(Tables(tmp_path), {"results": version}, no_spark()).files_of_days("results", {days[7], days[9]})
+    found = Pinned(Tables(Disk(tmp_path)), {"results": version}, no_spark()).files_of_days(
+        "results", {days[7], days[9]}
+    )
     assert sorted(described) == sorted(one.path for one in found) == [files[7].path, files[9].path]
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.every_type import every_type, shown
 from windowlib.batches.staging import Staging
+from windowlib.storage.disk import Disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.both]
 
@@ -22,9 +23,9 @@ def staged(spark: SparkSession, tmp_path: Path) -> tuple[pa.Table, DataFrame, li
     given = every_type()
     pq.write_table(given, tmp_path / "given.parquet")
     frame = spark.read.parquet(str(tmp_path / "given.parquet"))
-    staging = Staging(tmp_path / "staged", "1-1", tmp_path, spark)
+    staging = Staging(Disk(tmp_path), Disk(tmp_path / "tables"), "1-1", spark)
     staging.write(frame, "rows")
-    return given, frame, [path for path, _ in staging.written("rows")]
+    return given, frame, [tmp_path / path for path, _ in staging.written("rows")]
 
 
 def test_every_reader_finds_what_was_written(

@@ -18,6 +18,7 @@ from windowlib.delta.data_files import DataFile
 from windowlib.engines.spark_dialect import SPARK
 from windowlib.model.assigners import Session
 from windowlib.plans.step import Step
+from windowlib.storage.disk import Disk
 
 SESSION = Session(10)
 Windows = Sequence[tuple[str, int, int]]
@@ -38,7 +39,7 @@ def count(folder: Path, left: Windows, fired: Windows, batch_id: int = 1) -> int
     step = Step(SESSION, ("user",), None, 0, 0, 0, 0, batch_id, 100, dialect=SPARK)
     compared = KeySample.of(step, len(left) + len(fired))
     new = compared.windows(pa.table({"user": users}), in_ms(begin), in_ms(end))
-    return touching([*in_flight(folder, kept, compared), new], step.keys)
+    return touching([*in_flight(Disk(folder), kept, compared), new], step.keys)
 
 
 @pytest.mark.parametrize(

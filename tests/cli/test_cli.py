@@ -34,6 +34,7 @@ from windowlib.quality.check import CheckResult
 from windowlib.runs.attempt import BatchReport
 from windowlib.runs.run import RunRequest
 from windowlib.runs.together import RunOutcome
+from windowlib.storage.disk import Disk
 
 COMMANDS = ("run", "plan", "read", "status", "report", "approve", "abandon", "demo", "replay")
 DEFINITION = """
@@ -162,7 +163,7 @@ def test_an_interrupted_run_says_what_the_next_run_does(pipeline: Path, monkeypa
 
 def test_an_unexpected_error_says_where_its_traceback_is(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windowlib.batches.planning, "plan", raising(RuntimeError("disk full")))
-    (pipeline.parent / "warehouse" / "clicks").mkdir(parents=True)
+    Disk(pipeline.parent / "warehouse" / "clicks").put("ledger/_delta_log/_last_checkpoint", b"")
     shown = call("plan", pipeline)
     (log,) = (pipeline.parent / "warehouse" / "clicks" / "logs").iterdir()
     assert shown.stderr == f"error: RuntimeError: disk full (full traceback: {log})\n"
@@ -372,13 +373,14 @@ def test_read_writes_files(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
 def test_an_unwritable_output_path_is_named(pipeline: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     monkeypatch.setattr(windowlib.publication.readers, "read_table", lambda definition, table: ROWS)
-    nowhere, folder = pipeline.parent / "none" / f"out.{ending}", pipeline.parent / f"folder.{ending}"
+    nowhere, folder = pipeline / f"out.{ending}", pipeline.parent / f"folder.{ending}"
     folder.mkdir()
-    for place, why in ((nowhere, "No such file or directory"), (folder, "Is a directory")):
+    before = [*pipeline.parent.iterdir()]
+    for place, why in ((nowhere, "Not a directory"), (folder, "Is a directory")):
         ended = call("read", pipeline, "results", "--out", place)
         assert (ended.exit_code, ended.stdout) == (2, "")
         assert ended.stderr == f"error: --out {place}: cannot be written ({why})\n"
-    assert not folder.with_name(f"{folder.name}.unfinished").exists()
+    assert [*pipeline.parent.iterdir()] == before
 
 
 def test_a_port_that_no_engine_can_have_is_refused_at_once() -> None:
@@ -388,7 +390,7 @@ def test_a_port_that_no_engine_can_have_is_refused_at_once() -> None:
 def test_pages_do_not_replace_a_file(pipeline: Path) -> None:
     ended = call("report", pipeline, "--out", pipeline)
     assert ended.exit_code == 2
-    assert ended.stderr == f"error: --out {pipeline}: cannot be written (File exists)\n"
+    assert ended.stderr == f"error: --out {pipeline}: cannot be written (Not a directory)\n"
 
 
 def test_numbers_that_json_lacks_are_texts(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:

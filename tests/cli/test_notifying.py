@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.support.clicks import ON_SAIL, clicks
+from tests.support.disks import folder_of
 from windowlib.cli.main import app
 
 NOTIFY = '[notify]\nwebhook = "http://127.0.0.1:9/"\n'
@@ -22,7 +23,8 @@ def test_nothing_is_written_to_a_refused_folder(
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     definition = clicks(tmp_path, 1, definition=ON_SAIL + NOTIFY)
     if place == "in a table":
-        (definition.root.parent / "_delta_log").mkdir(parents=True)
+        (folder_of(definition).parent / "_delta_log").mkdir(parents=True)
+        (folder_of(definition).parent / "_delta_log" / f"{0:020}.json").write_text("{}")
     else:
         text = definition.file.read_text(encoding="utf-8")
         definition.file.write_text(f'warehouse = "incoming"\n{text}', encoding="utf-8")

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from tests.support.clicks import ON_SAIL, clicks
+from tests.support.disks import folder_of
 from windowlib.cli.main import app
 from windowlib.definition.definition import load_definition
 from windowlib.ledger.ledger import Ledger
@@ -85,8 +86,8 @@ def test_each_unusable_definition_is_reported_if_all_are_unusable(three: list[Pa
 def test_a_site_has_a_row_and_a_page_for_each_unusable_pipeline(three: list[Path]) -> None:
     """Without this, one unusable pipeline would stop all pages and metrics."""
     of_hours = load_definition(three[2])
-    Ledger(of_hours.root, lambda: 0).write({"kind": "clock", "plan_time_ms": 0, "who": "ann", "reason": ""})
-    [entry] = (of_hours.root / "ledger" / "_delta_log").glob("*1.json")
+    Ledger(of_hours.store, lambda: 0).write({"kind": "clock", "plan_time_ms": 0, "who": "ann", "reason": ""})
+    [entry] = (folder_of(of_hours) / "ledger" / "_delta_log").glob("*1.json")
     entry.write_text(entry.read_text()[:-20])
     site = three[0].parent / "site"
     ended = call("report", *three, "--out", site)
@@ -106,7 +107,7 @@ def test_a_site_has_a_row_and_a_page_for_each_unusable_pipeline(three: list[Path
 def test_one_unusable_definition_does_not_stop_the_other_pages(three: list[Path]) -> None:
     ended = call("report", *three)
     assert ended.exit_code == 2
-    pages = [load_definition(three[number]).root / "pages" / "index.html" for number in (0, 2)]
+    pages = [folder_of(load_definition(three[number])) / "pages" / "index.html" for number in (0, 2)]
     assert ended.stdout.splitlines() == [f"open {page}" for page in pages]
 
 

@@ -28,7 +28,7 @@ def test_the_advised_batch_was_committed(spark: SparkSession, tmp_path: Path, mo
     plan(definition, clock)
     abandon(definition, "ann", "the checks refused it", clock)
     [unusable] = advance(definition, lambda: spark, clock=clock)
-    advice = without_usable_rows(unusable, definition.file, definition.root)
+    advice = without_usable_rows(unusable, definition.file, definition.store)
     assert unusable.batch_id == 3
     assert advice is not None
     [command] = [line.partition(", then: ")[2] for line in advice.splitlines() if ", then: " in line]

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import clicks, clock, tables
+from tests.support.disks import folder_of
 from tests.support.killed import stopped
 from windowlib.batches.planning import ledger_of
 from windowlib.cli.main import main
@@ -72,7 +73,7 @@ def kinds(definition: Definition) -> list[str]:
 
 
 def versions(definition: Definition) -> dict[str, int | None]:
-    opened = Tables(definition.root)
+    opened = Tables(definition.store)
     return {name: opened[name].version() for name in COMMIT_ORDER}
 
 
@@ -88,7 +89,7 @@ def windows(definition: Definition) -> set[tuple[object, ...]]:
 def erase(definition: Definition, table: str = "results") -> int:
     """Deletes the rows of a user as another program would. Returns their number."""
     rows = sum(row["user"] == "u1" for row in read_table(definition, table).to_pylist())
-    DeltaTable(definition.root / table).delete("user = 'u1'")
+    DeltaTable(folder_of(definition) / table).delete("user = 'u1'")
     assert rows > 0
     return rows
 
@@ -104,13 +105,13 @@ def test_runs_continue_on_a_copy_taken_during_a_run(
     spark: SparkSession, pipeline: Definition, undisturbed: Definition, tmp_path: Path
 ) -> None:
     backup = tmp_path / "backup"
-    shutil.copytree(pipeline.root / "ledger" / "_delta_log", backup / "ledger" / "_delta_log")
+    shutil.copytree(folder_of(pipeline) / "ledger" / "_delta_log", backup / "ledger" / "_delta_log")
     run(pipeline, spark)
-    ledger, left_out = pipeline.root / "ledger", shutil.ignore_patterns("_delta_log")
+    ledger, left_out = folder_of(pipeline) / "ledger", shutil.ignore_patterns("_delta_log")
     shutil.copytree(ledger, backup / "ledger", ignore=left_out, dirs_exist_ok=True)
-    shutil.copytree(pipeline.root, backup, ignore=shutil.ignore_patterns("ledger"), dirs_exist_ok=True)
-    shutil.rmtree(pipeline.root)
-    backup.rename(pipeline.root)
+    shutil.copytree(folder_of(pipeline), backup, ignore=shutil.ignore_patterns("ledger"), dirs_exist_ok=True)
+    shutil.rmtree(folder_of(pipeline))
+    backup.rename(folder_of(pipeline))
     assert len(tables(pipeline)["source_files"]) == FILES - 1
     assert tables(run(pipeline, spark)) == tables(undisturbed)
 
@@ -146,7 +147,7 @@ def test_a_prepared_batch_is_published_after_a_restore(
     with stopped("commit:results"):
         run(pipeline, spark)
     for table in ("open_windows", "results"):  # one that the batch has committed, one that it has not
-        DeltaTable(pipeline.root / table).delete("user = 'u1'")
+        DeltaTable(folder_of(pipeline) / table).delete("user = 'u1'")
     with pytest.raises(ForeignChange):
         run(pipeline, spark)
     assert restore(pipeline, "ann", "by mistake", clock) == ["open_windows", "results"]
@@ -172,7 +173,7 @@ def test_a_restore_is_killed_between_two_tables(
 )
 def test_deleted_files_cannot_be_restored(pipeline: Definition) -> None:
     erase(pipeline)
-    DeltaTable(pipeline.root / "results").vacuum(0, enforce_retention_duration=False, dry_run=False)
+    DeltaTable(folder_of(pipeline) / "results").vacuum(0, enforce_retention_duration=False, dry_run=False)
     before = versions(pipeline)
     with pytest.raises(CannotUndo, match=r"no way back to version \d+ of table results: .* deleted file"):
         restore(pipeline, "ann", "by mistake", clock)
@@ -215,7 +216,7 @@ def test_a_prepared_batch_is_abandoned_before_the_change_is_kept(
 ) -> None:
     with stopped(moment):
         run(pipeline, spark)
-    DeltaTable(pipeline.root / "seen_ids").delete("event_id = '1-0'")
+    DeltaTable(folder_of(pipeline) / "seen_ids").delete("event_id = '1-0'")
     assert "batch 3, which is not finished, is abandoned first" in forecast_adopt(pipeline, clock).notes
     before = tables(pipeline)
     assert adopt(pipeline, "ann", "forget it", clock) == 4
@@ -229,7 +230,7 @@ def test_a_prepared_batch_is_abandoned_before_the_change_is_kept(
 def test_a_change_on_top_of_an_unfinished_batch_cannot_be_kept(spark: SparkSession, pipeline: Definition) -> None:
     with stopped("commit:results"):
         run(pipeline, spark)
-    DeltaTable(pipeline.root / "open_windows").delete()
+    DeltaTable(folder_of(pipeline) / "open_windows").delete()
     before = versions(pipeline)
     with pytest.raises(CannotUndo, match="rewrote rows of an unfinished batch"):
         adopt(pipeline, "ann", "why", clock)
@@ -242,7 +243,7 @@ def test_a_change_on_top_of_an_unfinished_batch_is_taken_back_and_the_batch_give
     """After the restore the table holds the changes of the unfinished batch again, which no command may name."""
     with stopped("commit:results"):
         run(pipeline, spark)
-    DeltaTable(pipeline.root / "open_windows").delete()
+    DeltaTable(folder_of(pipeline) / "open_windows").delete()
     assert restore(pipeline, "ann", "by mistake", clock) == ["open_windows"]
     with pytest.raises(NothingToDo):
         restore(pipeline, "ann", "once more", clock)
@@ -256,7 +257,7 @@ def test_a_change_on_top_of_an_unfinished_batch_is_taken_back_and_the_batch_give
     "the run stops, names the version, and says how Spark undoes it",
 )
 def test_a_deletion_vector_stops_the_run(spark: SparkSession, pipeline: Definition, undisturbed: Definition) -> None:
-    log, version = pipeline.root / "results" / "_delta_log", DeltaTable(pipeline.root / "results").version()
+    log, version = folder_of(pipeline) / "results" / "_delta_log", DeltaTable(folder_of(pipeline) / "results").version()
     actions = map(json.loads, (log / f"{version:020}.json").read_text().splitlines())
     before = next(action["add"] for action in actions if "add" in action)
     inline = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40}
@@ -300,7 +301,7 @@ def test_a_rollback_and_the_runs_after_it_are_exact(
     assert {row["batch_id"] for row in read_table(pipeline, "source_files").to_pylist()} == {1}
     run(pipeline, spark)
     assert tables(pipeline) == {name: renumbered(rows, 2) for name, rows in tables(undisturbed).items()}
-    assert not list(pipeline.root.glob("_prepared/*"))
+    assert not list(folder_of(pipeline).glob("_prepared/*"))
 
 
 @pytest.mark.long("what an operator has kept is rolled back in make test, and a rollback is exact there")
@@ -363,7 +364,7 @@ def test_a_rollback_to_the_newest_or_an_unknown_batch_is_refused(pipeline: Defin
 
 def test_a_batch_whose_files_are_deleted_cannot_be_rolled_back_to(pipeline: Definition) -> None:
     for name in ("open_windows", "results"):
-        DeltaTable(pipeline.root / name).vacuum(0, enforce_retention_duration=False, dry_run=False)
+        DeltaTable(folder_of(pipeline) / name).vacuum(0, enforce_retention_duration=False, dry_run=False)
     with pytest.raises(
         CannotUndo, match=r"no way back to batch 1: .* deleted files? of table \w+, such as .* VACUUM deletes"
     ):
@@ -379,8 +380,8 @@ def test_a_prepared_file_that_vacuum_deleted_is_named(spark: SparkSession, pipel
         run(pipeline, spark)
     prepared = ledger_of(pipeline, clock).state().prepared
     assert prepared is not None
-    [change] = [one for one in prepare.read(pipeline.root, prepared).changes if one.name == "results"]
-    (pipeline.root / "results" / change.add[0].path).unlink()
+    [change] = [one for one in prepare.read(pipeline.store, prepared).changes if one.name == "results"]
+    (folder_of(pipeline) / "results" / change.add[0].path).unlink()
     with pytest.raises(
         prepare.Unreadable, match=r"deleted file.* VACUUM with a short retention .* `\S*windowlib abandon PIPELINE"
     ):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.disks import folder_of
 from windowlib import (
     ContinuousEventTimeTrigger,
     CountEvictor,
@@ -98,7 +99,7 @@ def test_python_and_toml_are_the_same_definition(given: dict[str, Any], toml: st
     )
     assert made.spec == written.spec
     assert made.semantics() == written.semantics()
-    assert (made.root, made.source, made.plan) == (written.root, written.source, written.plan)
+    assert (folder_of(made), made.source, made.plan) == (folder_of(written), written.source, written.plan)
 
 
 def test_a_user_function_is_created_again_with_its_fields(tmp_path: Path) -> None:

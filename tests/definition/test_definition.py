@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.support.disks import folder_of
 from tests.support.strategies import examples
 from windowlib import DynamicSession, InvalidSpec, Session, Sliding, Tumbling
 from windowlib.definition.definition import InvalidDefinition, load_definition
@@ -67,7 +68,7 @@ def mistakes(folder: Path, changes: dict[str, str | None]) -> list[str]:
 def test_a_definition_says_everything_in_memory(tmp_path: Path) -> None:
     definition = load_definition(write(tmp_path, {"source.event_id": '"event_id"'}))
     assert definition.name == "clicks"
-    assert definition.root == tmp_path / "warehouse" / "clicks"
+    assert folder_of(definition) == tmp_path / "warehouse" / "clicks"
     assert definition.source.path == tmp_path / "incoming"
     assert definition.source.key == ("user_id",)
     assert definition.dedup_horizon_ms == parse_duration("1d")
@@ -96,7 +97,7 @@ def test_window_types(tmp_path: Path, changes: dict[str, str | None], assigner: 
 
 def test_the_environment_moves_the_warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WINDOWLIB_WAREHOUSE", str(tmp_path / "elsewhere"))
-    assert load_definition(write(tmp_path, {})).root == tmp_path / "elsewhere" / "clicks"
+    assert folder_of(load_definition(write(tmp_path, {}))) == tmp_path / "elsewhere" / "clicks"
 
 
 def test_a_file_in_the_place_of_the_warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Schema
 
+from tests.support.disks import folder_of
 from tests.support.log_files import file_of
 from tests.support.simple_batches import Reader, arrive, compute_simply, no_spark, pipeline
 from windowlib.batches.planning import ledger_of
@@ -32,10 +33,10 @@ OF_BEFORE = {
 
 def replaced_often(folder: Path, commits: int) -> Table:
     """A table of one row in one file, which each commit replaces; the files of before are deleted."""
-    table = Table(folder)
+    table = Table(Disk(folder))
     version = delta_commits.create(table, Schema.from_arrow(NUMBERS))
     for number in range(commits):
-        made = data_files.write(folder, pa.table({"number": [number]}, NUMBERS))
+        made = data_files.write(Disk(folder), pa.table({"number": [number]}, NUMBERS))
         old = table.files(version)
         version = delta_commits.commit(table, version, add=[made], remove=old)
         checkpoints.make_if_due(table, version)
@@ -71,18 +72,20 @@ def test_a_checkpoint_omits_deleted_files(tmp_path: Path) -> None:
     checkpoints.checkpoint(table, newest)
     assert entries_to_read(tmp_path) <= checkpoints.ENTRIES
     assert removals_repeated(tmp_path) == []
-    again = Table(tmp_path)
+    again = Table(Disk(tmp_path))
     assert [file.path for file in again.files(again.version())] == held
 
 
 def test_a_commit_does_not_list_a_long_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = replaced_often(tmp_path, 25)
-    checkpoints.delete(checkpoints.superfluous(Disk(tmp_path), 15))  # as maintenance: the first entry is gone
+    Disk(tmp_path).delete(
+        file.path for file in checkpoints.superfluous(Disk(tmp_path), 15)
+    )  # as maintenance: the first entry is gone
     looked_at: list[Path] = []
     glob = Path.glob
     monkeypatch.setattr(Path, "glob", lambda folder, pattern: looked_at.append(folder) or glob(folder, pattern))
     monkeypatch.setattr(DeltaTable, "is_deltatable", lambda folder: looked_at.append(Path(folder)) or True)
-    again = Table(tmp_path)
+    again = Table(Disk(tmp_path))
     newest = again.version()
     assert newest is not None
     delta_commits.commit(again, newest)
@@ -95,7 +98,7 @@ def test_a_commit_does_not_list_a_long_log(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("hint", ["", "{}", '{"version": 7}', "[]"])
 def test_a_log_without_a_checkpoint_hint_is_listed(tmp_path: Path, hint: str) -> None:
     replaced_often(tmp_path, 28)
-    checkpoints.delete(checkpoints.superfluous(Disk(tmp_path), 15))
+    Disk(tmp_path).delete(file.path for file in checkpoints.superfluous(Disk(tmp_path), 15))
     (tmp_path / "_delta_log" / "_last_checkpoint").write_text(hint)
     check_can_open(Disk(tmp_path), 28)
     check_can_open(Disk(tmp_path), 9)
@@ -110,7 +113,7 @@ def test_a_new_checkpoint_of_another_process_has_no_hint_yet(tmp_path: Path) -> 
     delta_commits.sync_commits(table, None, 10)
     assert delta_commits.sync_version(table, 9) == 9
     checkpoints.checkpoint(table, 9)
-    assert delta_commits.commit(Table(tmp_path), 10) == 11
+    assert delta_commits.commit(Table(Disk(tmp_path)), 10) == 11
 
 
 @pytest.mark.parametrize("hint", ["", "{}", "[]", '{"version": 7}', None])
@@ -145,7 +148,7 @@ def test_maintenance_gives_old_tables_the_settings_of_new_ones(tmp_path: Path, m
         for number in (1, 2):
             arrive(tmp_path, number)
             advance(definition, no_spark)
-    root = definition.root
+    root = folder_of(definition)
     DeltaTable(root / "results").alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
     maintain(definition, "ann")
     there = [name for name in (*COMMIT_ORDER, LEDGER.name) if (root / name).exists()]

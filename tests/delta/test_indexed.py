@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, clicks
 from tests.support.clicks import clock as now
+from tests.support.disks import folder_of
 from tests.support.named_columns import EXPECTED, pipeline, play
 from windowlib.definition.definition import Definition
 from windowlib.delta import indexed_columns as indexed
@@ -29,13 +30,13 @@ NAMED = {
 
 
 def named(definition: Definition) -> dict[str, str | None]:
-    configurations = {name: DeltaTable(definition.root / name).metadata().configuration for name in NAMED}
+    configurations = {name: DeltaTable(folder_of(definition) / name).metadata().configuration for name in NAMED}
     return {name: one.get(indexed.PROPERTY) for name, one in configurations.items()}
 
 
 def bounded(definition: Definition, name: str) -> set[str]:
     """Columns of a table with known bounds for each file."""
-    table = Table(definition.root / name)
+    table = Table(definition.store.below(name))
     return set.intersection(*({*file.low} for file in table.files(table.version())))
 
 
@@ -70,7 +71,7 @@ def test_an_old_wide_table_is_read_by_footers_until_maintenance_indexes_it(
         advance(definition, lambda: spark, clock=now)
     assert set(named(definition).values()) == {None}
     assert bounded(definition, "results") > {"batch_id", "sum_39"}
-    assert report(definition, now()).exists()
+    assert Path(report(definition, now())).exists()
     maintain(definition, "ann", clock=now)
     assert named(definition) == NAMED
     assert "sum_39" not in bounded(definition, "results") >= {"batch_id"}

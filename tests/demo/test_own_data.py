@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+from tests.support.disks import folder_of
 from windowlib.definition.definition import load_definition
 from windowlib.demo.own_data import OwnData, definition_text, inspect_files
 from windowlib.demo.run import Stage, demo_own_data
@@ -117,7 +118,7 @@ def test_the_definition_can_be_loaded(tmp_path: Path, monkeypatch: pytest.Monkey
     assert definition.source.path == data
     assert definition.source.key == ("client",)
     assert definition.source.columns["seen_at"] == "timestamp"
-    assert definition.root == tmp_path / "warehouse" / "own"
+    assert folder_of(definition) == tmp_path / "warehouse" / "own"
     assert tomllib.loads(file.read_text())["source"]["max_files_per_run"] == 1
 
 

@@ -179,6 +179,7 @@ def test_data_inside_the_folder_are_left_alone(stage: Stage) -> None:
 def test_a_warehouse_elsewhere_must_be_empty(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WINDOWLIB_WAREHOUSE", str(tmp_path / "elsewhere"))
     (tmp_path / "elsewhere" / "demo_sessions").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "demo_sessions" / "metrics.prom").touch()
     with pytest.raises(InvalidSpec, match="unset WINDOWLIB_WAREHOUSE"):
         demo(stage, SMALL)
 

@@ -17,6 +17,7 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.sail import is_sail
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
 
 pytestmark = pytest.mark.spark
 
@@ -50,7 +51,7 @@ def run(folder: Path, spark: SparkSession, batches: Sequence[Sequence[tuple[str,
     (folder / "numbers.toml").write_text(DEFINITION)
     definition = load_definition(folder / "numbers.toml")
     engine = "sail" if is_sail(spark) else "spark"
-    definition = definition.model_copy(update={"root": folder / "warehouse" / "numbers", "engine": engine})
+    definition = definition.model_copy(update={"store": Disk(folder / "warehouse" / "numbers"), "engine": engine})
     for number, rows in enumerate(batches):
         path = folder / "incoming" / f"{number}.parquet"
         made = [dict(zip(SCHEMA.names, row, strict=True)) for row in rows]

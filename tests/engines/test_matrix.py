@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.disks import folder_of
 from tests.support.matrix import columns as matrix
 from tests.support.matrix import outcomes
 from tests.support.matrix.columns import TOO_LARGE, WINDOWS, Column, columns
@@ -26,6 +27,7 @@ from windowlib.model.errors import WindowError
 from windowlib.plans.aggregates.calls import parsed
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
 
 HEAD = """
 name = "matrix"
@@ -67,7 +69,7 @@ def pipeline(folder: Path, window: str, aggregates: Iterable[Column], engine: st
     lines = "".join(f'{one.name} = "{one.sql}"\n' for one in aggregates)
     (folder / "matrix.toml").write_text(f"{HEAD}{WINDOWS[window]}[aggregates]\n{lines}")
     definition = load_definition(folder / "matrix.toml")
-    return definition.model_copy(update={"root": folder / "warehouse" / "matrix", "engine": engine})
+    return definition.model_copy(update={"store": Disk(folder / "warehouse" / "matrix"), "engine": engine})
 
 
 def arrive(folder: Path, batch: int) -> None:
@@ -167,7 +169,7 @@ def test_a_number_that_does_not_fit_is_a_clear_error(spark: SparkSession, tmp_pa
     engine = "sail" if is_sail(spark) else "spark"
     (tmp_path / "matrix.toml").write_text(f'{HEAD}{WINDOWS["session"]}[aggregates]\nx = "{sql}"\n')
     definition = load_definition(tmp_path / "matrix.toml")
-    definition = definition.model_copy(update={"root": tmp_path / "warehouse" / "matrix", "engine": engine})
+    definition = definition.model_copy(update={"store": Disk(tmp_path / "warehouse" / "matrix"), "engine": engine})
     for number, values in enumerate(batches):
         made = [{"key": "k", "at": END, column: value} for value in values]
         if number == len(batches) - 1:
@@ -181,4 +183,4 @@ def test_a_number_that_does_not_fit_is_a_clear_error(spark: SparkSession, tmp_pa
         assert isinstance(said.value, NotOnThisEngine)
     else:
         assert re.search("grows beyond its type|[Dd]ivision by zero", str(said.value)), said.value
-    assert not (definition.root / "results" / "_delta_log").exists()
+    assert not (folder_of(definition) / "results" / "_delta_log").exists()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +13,8 @@ import pytest
 
 from tests.support.damage import damage_rows
 from windowlib.engines.parquet_files import UnreadableRows, parquet_file, rows_read
+from windowlib.storage.disk import Disk
+from windowlib.storage.object_file import opened
 
 
 class Failing(io.FileIO):
@@ -30,11 +34,16 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "some.parquet"
 
 
+def read(path: Path, **chosen: Any) -> Iterator[pa.RecordBatch]:
+    file = opened(Disk(path.parent), path.name)
+    return rows_read(file.address, parquet_file(file), **chosen)
+
+
 def test_a_damaged_file_is_named(path: Path) -> None:
-    assert sum(batch.num_rows for batch in rows_read(path, parquet_file(path))) == 1000
+    assert sum(batch.num_rows for batch in read(path)) == 1000
     damage_rows(path)
     with pytest.raises(UnreadableRows, match=rf"^{path} cannot be read \(.*thrift.*\)$"):
-        next(rows_read(path, parquet_file(path)))
+        next(read(path))
 
 
 def test_a_failure_of_the_storage_is_raised_unchanged(path: Path) -> None:
@@ -42,7 +51,7 @@ def test_a_failure_of_the_storage_is_raised_unchanged(path: Path) -> None:
     file = pq.ParquetFile(pa.PythonFile(failing, mode="r"))
     failing.fails = True
     with pytest.raises(OSError, match="Input/output error") as error:
-        next(rows_read(path, file))
+        next(rows_read(str(path), file))
     assert error.value.errno == 5
 
 
@@ -65,5 +74,5 @@ def test_texts_at_any_depth_must_be_utf8(tmp_path: Path, texts: pa.Array) -> Non
     path = tmp_path / "some.parquet"
     pq.write_table(pa.table({"n": [1, 2], "texts": texts}), path)
     with pytest.raises(UnreadableRows, match=r"some.parquet cannot be read .*UTF-?8"):
-        next(rows_read(path, parquet_file(path)))
-    assert next(rows_read(path, parquet_file(path), columns=["n"])).num_rows == 2
+        next(read(path))
+    assert next(read(path, columns=["n"])).num_rows == 2

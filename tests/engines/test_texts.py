@@ -13,6 +13,7 @@ from windowlib.definition.definition import load_definition
 from windowlib.engines.sail import is_sail
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
 
 QUOTED = r"""
 name = "quoted"
@@ -47,7 +48,7 @@ def test_a_quote_written_twice_is_a_quote(spark: SparkSession, tmp_path: Path) -
     (tmp_path / "quoted.toml").write_text(QUOTED)
     definition = load_definition(tmp_path / "quoted.toml")
     engine = "sail" if is_sail(spark) else "spark"
-    definition = definition.model_copy(update={"root": tmp_path / "quoted", "engine": engine})
+    definition = definition.model_copy(update={"store": Disk(tmp_path / "quoted"), "engine": engine})
     advance(definition, lambda: spark)
     [row] = read_table(definition, "results").to_pylist()
     found = {name: row[name] for name in ("twice", "escaped", "double", "inside", "summed", "formula")}

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from tests.erasure.erased_user import USER, asked, check_only_new, maintain_all
 from tests.erasure.everywhere import places
 from tests.support.clicks import CLICKS, START_MS, arrive, clicks, clock, events, tables
+from tests.support.disks import folder_of
 from tests.support.killed import stopped
 from tests.support.simple_batches import no_spark
 from windowlib.batches.plan_time import ClockRefused
@@ -64,7 +65,7 @@ def all_others(definition: Definition) -> dict[str, list[str]]:
 def test_forget_removes_the_key_from_every_table_and_keeps_other_keys(spark: SparkSession, folder: Path) -> None:
     definition = clicks(folder, 0)
     before = all_others(definition)
-    held = places(definition.root, USER)
+    held = places(folder_of(definition), USER)
     assert len([one for one in held if one.endswith(".parquet")]) > 12
     assert any("_delta_log" in one for one in held)
     ids = {row["event_id"] for row in read_table(definition, "seen_ids").to_pylist()}
@@ -86,7 +87,7 @@ def test_forget_removes_the_key_from_every_table_and_keeps_other_keys(spark: Spa
     check_a_stream_gets_nothing_else(definition)
     assert verify(definition, VerifyRequest(), spark, clock).differing == {}
     maintain_all(definition)
-    assert places(definition.root, USER) == []
+    assert places(folder_of(definition), USER) == []
 
 
 def check_a_stream_gets_nothing_else(definition: Definition) -> None:
@@ -110,7 +111,7 @@ def test_forget_removes_the_key_from_rerun_rows_in_the_ledger(spark: SparkSessio
     assert cut is not None
     assert cut.batch_id == report.batch_id + 1
     maintain_all(definition)
-    assert places(definition.root, USER) == []
+    assert places(folder_of(definition), USER) == []
 
 
 # -- and does not come back -------------------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ def test_a_migration_does_not_bring_the_key_back(spark: SparkSession, folder: Pa
     shadow = build(new, lambda: spark, ASKED)  # holds the key, and is given up
     old = clicks(folder, 0)
     forget(old, lambda: spark, asked())
-    assert not shadow.definition.root.exists()
+    assert not folder_of(shadow.definition).exists()
     new = clicks(folder, 0, GAP)
     switch(new, build(new, lambda: spark, ASKED), lambda: spark, ASKED)
     check_only_new(new)
@@ -203,7 +204,7 @@ def test_a_killed_forget_is_finished(spark: SparkSession, folder: Path, step: st
         name: rows for name, rows in before.items() if name != "seen_ids"
     }
     maintain_all(definition)
-    assert places(definition.root, USER) == []
+    assert places(folder_of(definition), USER) == []
 
 
 @pytest.mark.long("a maintenance by itself is killed at each step in make test, and an erasure too")
@@ -217,7 +218,7 @@ def test_an_erasure_killed_while_it_deletes_old_cuts_is_finished(spark: SparkSes
     else:
         forget(definition, lambda: spark, asked(now=True))
     check_only_new(definition)
-    assert places(definition.root, USER) == []
+    assert places(folder_of(definition), USER) == []
 
 
 OWN = """
@@ -242,11 +243,11 @@ def test_forget_removes_a_key_that_a_refused_batch_named_in_many_places(spark: S
     approve(definition, "ann", "one is new", clock=clock)
     (tmp_path / "own.json").write_text(json.dumps({"name": "own", "expectations": [{**users, "severity": "warning"}]}))
     advance(definition, lambda: spark, clock=clock)
-    assert {"ledger", "checks"} <= {one.partition("/")[0] for one in places(definition.root, USER)}
+    assert {"ledger", "checks"} <= {one.partition("/")[0] for one in places(folder_of(definition), USER)}
     made = forget(definition, lambda: spark, asked())
     assert {"ledger", "dq_results"} <= {*made.erasure.removed}
     maintain_all(definition)
-    assert places(definition.root, USER) == []
+    assert places(folder_of(definition), USER) == []
 
 
 def test_forget_now_deletes_every_older_file(spark: SparkSession, folder: Path) -> None:
@@ -255,7 +256,7 @@ def test_forget_now_deletes_every_older_file(spark: SparkSession, folder: Path) 
     made = forget(definition, lambda: spark, asked(now=True))
     assert made.old_files_gone
     assert made.cuts_lost == [1, 2, 3]
-    assert places(definition.root, USER) == []
+    assert places(folder_of(definition), USER) == []
     with pytest.raises(CannotUndo, match="erased a key"):
         rollback(definition, 3, "ann", "why", clock)
     arrive(folder, 4, events(4))
@@ -271,11 +272,11 @@ def test_an_unknown_key_is_refused_and_a_key_only_in_a_dry_run_is_erased(spark: 
     with pytest.raises(NothingToForget, match="neither the tables nor the source hold the key eve"):
         forget(definition, lambda: spark, asked(key=["eve"]))
     assert tables(definition) == before
-    place, *_ = (definition.root / FOLDER).glob(f"*/{DIFFERENCE}/**/*.parquet")
+    place, *_ = (folder_of(definition) / FOLDER).glob(f"*/{DIFFERENCE}/**/*.parquet")
     rows = pq.read_table(place)
     pq.write_table(rows.set_column(rows.schema.get_field_index("user"), "user", pa.array(["eve"] * len(rows))), place)
     assert forget(definition, lambda: spark, asked(key=["eve"])).erasure.removed["previews"] == 1
-    assert not (definition.root / FOLDER).exists()
+    assert not (folder_of(definition) / FOLDER).exists()
 
 
 def test_keys_that_cannot_be_erased_are_refused(spark: SparkSession, folder: Path) -> None:

@@ -22,6 +22,7 @@ from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.ledger.verifications import Verification
 from windowlib.publication.key import Key
+from windowlib.storage.disk import Disk
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 SHOP_AND_USER = Key(("shop", "user"), ("7", "ann"), (pa.int64(), pa.string()))
@@ -68,7 +69,7 @@ def test_examples_of_checks_lose_the_key_and_keep_the_rest() -> None:
     "the reason no longer names it; text typed by people stays",
 )
 def test_forget_removes_the_key_from_an_abandoned_reruns_reason(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, lambda: 0)
+    ledger = Ledger(Disk(tmp_path), lambda: 0)
     differs = "what it would change is different now:\n  ann: window 10:00 to 11:00\n  anne: window 9:00 to 9:30"
     by_itself = {"kind": "abandon", "batch_id": 2, "who": "windowlib", "reason": differs}
     typed = {"kind": "clock", "plan_time_ms": 0, "who": "bob", "reason": "ann said so"}
@@ -79,7 +80,7 @@ def test_forget_removes_the_key_from_an_abandoned_reruns_reason(tmp_path: Path) 
 
 
 def test_the_ledger_does_not_name_the_key_of_readmitted_late_events(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, lambda: 0)
+    ledger = Ledger(Disk(tmp_path), lambda: 0)
     readmitted = [Rerun(0, 1, "they called", "bob", late_only=True, key=of) for of in (("ann",), ("anne",), None)]
     for number, rerun in enumerate(readmitted, 1):
         of_batch = {"kind": "commit", "batch_id": number, "versions": {}, "counts": {}, "to_sequence": 0}
@@ -99,20 +100,22 @@ def rows_of(ledger: Ledger) -> list[dict[str, Any]]:
 def test_traces_next_to_the_tables_are_found_and_removed(tmp_path: Path) -> None:
     different = [json.dumps({"kind": "missing", "table": "results", "key": {"user": name}}) for name in ("ann", "bob")]
     made = Verification(NOW, 1, "different", None, None, 1.0, 0, 1, 2, {}, {"results": 2}, different, [])
-    verifications.keep(tmp_path, made)
+    verifications.keep(Disk(tmp_path), made)
     kept = Verification(NOW, 2, "equal", None, None, 1.0, 0, 1, 2, {}, {}, [], [])
-    verifications.keep(tmp_path, kept)
+    verifications.keep(Disk(tmp_path), kept)
     notice = notices.Notice(NOW, NOW, "decision", "began", "2", "Observed 2 unexpected among 9, such as ann, anne.", 2)
     refused = "cannot readmit late events of all time, key ann: there is no such late event, or all of them are already"
     failed = notices.Notice(NOW, NOW, "failure", "began", refused, refused)
-    notices.add(tmp_path, notices.reported(tmp_path), [notice, failed])
+    notices.add(Disk(tmp_path), notices.reported(Disk(tmp_path)), [notice, failed])
     (tmp_path / "checks").mkdir()
     (tmp_path / "checks" / "1.json").write_text('{"partial_unexpected_list": ["ann"]}')
     (tmp_path / "checks" / "2.json").write_text('{"partial_unexpected_list": ["anne"]}')
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "index.html").write_text("<td>ann</td>")
-    last_error.keep(tmp_path, last_error.LastError("run", "cannot cast 'ann' to a number", 5, "/pipelines/clicks.toml"))
-    tables = Tables(tmp_path)
+    last_error.keep(
+        Disk(tmp_path), last_error.LastError("run", "cannot cast 'ann' to a number", 5, "/pipelines/clicks.toml")
+    )
+    tables = Tables(Disk(tmp_path))
     expected = {VERIFICATIONS.name: 1, NOTICES.name: 2, outside.FILES: 3}
     assert outside.find(tables, USER, remove=False) == expected
     assert (tmp_path / "checks" / "1.json").exists()
@@ -121,5 +124,5 @@ def test_traces_next_to_the_tables_are_found_and_removed(tmp_path: Path) -> None
     table = tables[VERIFICATIONS.name]
     rows = list(table.rows(table.files(table.version()), VERIFICATIONS.columns))
     assert [len(json.loads(row["differences"])) for row in sorted(rows, key=lambda row: row["number"])] == [1, 0]
-    assert verifications.last(tmp_path) == kept
+    assert verifications.last(Disk(tmp_path)) == kept
     assert [path.name for path in (tmp_path / "checks").iterdir()] == ["2.json"]

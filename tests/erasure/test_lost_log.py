@@ -20,7 +20,7 @@ from windowlib.storage.disk import Disk
 def test_a_damaged_log_of_erasures_advises_to_repeat_forget(tmp_path: Path, damage: str) -> None:
     about = {"columns": ["user"], "secret": "00", "digest": "7044044b", "up_to_ms": 0, "later_ms": [], "batch_id": 3}
     left = {"removed": {"results": 1}, "source": {}, "not_looked_at": []}
-    erasures.keep(tmp_path, Erasure(datetime(2026, 3, 2, tzinfo=UTC), "ann", "request 1", **about, **left))
+    erasures.keep(Disk(tmp_path), Erasure(datetime(2026, 3, 2, tzinfo=UTC), "ann", "request 1", **about, **left))
     newest = max((tmp_path / ERASURES.name / "_delta_log").glob("*.json"))
     newest.write_text(damage)
     with pytest.raises(log.DamagedLog, match=r"repeat the newest `windowlib forget` before any run"):

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from tests.erasure.erased_user import asked, maintain_all
 from tests.erasure.everywhere import places
 from tests.support.clicks import START_MS, arrive, clicks, clock, events
+from tests.support.disks import folder_of
 from tests.support.killed import Killed, stopped
 from windowlib.decisions.rollback import forecast_rollback, rollback
 from windowlib.definition.definition import Definition
@@ -75,7 +76,7 @@ def test_no_rollback_restores_an_erased_key(spark: SparkSession, undone: Definit
     assert "eve" not in users(undone)
     assert not newest(undone).old_files_gone
     maintain_all(undone)
-    assert places(undone.root, "eve") == []
+    assert places(folder_of(undone), "eve") == []
     assert newest(undone).old_files_gone
 
 
@@ -84,7 +85,7 @@ def test_forget_now_leaves_no_older_cut_with_the_key(spark: SparkSession, undone
     made = forget(undone, lambda: spark, replace(OF_EVE, now=True))
     assert made.old_files_gone
     assert made.cuts_lost == [1, 2, 3, 4, 5]
-    assert places(undone.root, "eve") == []
+    assert places(folder_of(undone), "eve") == []
 
 
 # -- killed -----------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from windowlib.ledger.rows import Commit, LedgerState
 from windowlib.model.errors import InvalidSpec
 from windowlib.quality.baselines import HOUR_MS, NEEDED, WEEK_MS, WEEKS
 from windowlib.runs.history import history
+from windowlib.storage.disk import Disk
 
 NOW_MS = FIGURES["plan_time_ms"] or 0
 
@@ -112,7 +113,7 @@ def figures_of(batch_id: int, at_ms: int) -> list[dict[str, object]]:
 
 
 def test_one_row_group_of_a_long_file_is_read_for_each_week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    table, hour_ms = Tables(tmp_path)[RUN_METRICS.name], NOW_MS // HOUR_MS * HOUR_MS
+    table, hour_ms = Tables(Disk(tmp_path))[RUN_METRICS.name], NOW_MS // HOUR_MS * HOUR_MS
     delta_commits.create(table, RUN_METRICS.schema())
     times = range(hour_ms - (WEEKS + 4) * WEEK_MS, hour_ms, HOUR_MS)
     rows = [row for batch_id, at_ms in enumerate(times, start=1) for row in figures_of(batch_id, at_ms)]
@@ -121,14 +122,14 @@ def test_one_row_group_of_a_long_file_is_read_for_each_week(tmp_path: Path, monk
     read = row_groups._read
     monkeypatch.setattr(row_groups, "_read", lambda file, of, schema: groups.extend(of) or read(file, of, schema))
     commit = Commit(len(times), {RUN_METRICS.name: version}, 0, 0, "", "", {}, 0, plan_time_ms=0, late_out_ms=0)
-    found = history(Tables(tmp_path), LedgerState(commit=commit), NOW_MS)
+    found = history(Tables(Disk(tmp_path)), LedgerState(commit=commit), NOW_MS)
     assert len(found) == WEEKS + 20
     assert len(rows) // data_files.ROWS_PER_GROUP > WEEKS
     assert WEEKS <= len(groups) <= WEEKS + 1, "a row group for each week, and the newest"
 
 
 def test_earlier_batches_of_the_hour_are_found_and_no_others(tmp_path: Path):
-    tables, hour_ms = Tables(tmp_path), NOW_MS // HOUR_MS * HOUR_MS
+    tables, hour_ms = Tables(Disk(tmp_path)), NOW_MS // HOUR_MS * HOUR_MS
     version = delta_commits.create(tables[RUN_METRICS.name], RUN_METRICS.schema())
     times = [hour_ms - week * WEEK_MS + at for week in range(WEEKS + 2, 0, -1) for at in (-1, 0, HOUR_MS - 1, HOUR_MS)]
     for batch_id, at_ms in enumerate(times, start=1):

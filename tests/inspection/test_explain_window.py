@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from tests.support.clicks import CLICKS, FILES, MINUTE_MS, START_MS, arrive, clicks, clock, events
 from tests.support.damage import damage_rows
+from tests.support.disks import folder_of
 from tests.support.strategies import ALL
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition
@@ -375,7 +376,7 @@ def test_mistakes_are_reported(sessions: Ran, tmp_path: Path) -> None:
 
 def test_a_batch_whose_versions_were_cleaned_up_is_refused(played: Callable[[str], Ran], tmp_path: Path) -> None:
     ran = copied(played("session"), tmp_path)
-    for file in (ran.definition.root / "results").rglob("*.parquet"):
+    for file in (folder_of(ran.definition) / "results").rglob("*.parquet"):
         file.unlink()
     with pytest.raises(CannotLook, match="is no longer on disk"):
         explain_window(ran.definition, ["u1"], START_MS, as_of=1)

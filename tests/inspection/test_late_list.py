@@ -250,13 +250,14 @@ def test_the_picture_shows_the_shares(ran: tuple[str, Definition], tmp_path: Pat
 
 def test_mistakes_are_reported(ran: tuple[str, Definition], tmp_path: Path) -> None:
     _, definition = ran
+    (tmp_path / "file").touch()
     for arguments, sentence in (
         (["list", "--from", "2026-03-02 10:00"], "has no time zone"),
         (["list", "--from", "2026-03-02Z", "--to", "2026-03-01Z"], "is not before"),
         (["what-if", "--allow", "10m"], "would not have kept more events: allowed_lateness is already 15m"),
         (["what-if", "--allow", "long"], "need a duration such as"),
         (["what-if", "--picture", "x.png"], "ends in .svg"),
-        (["what-if", "--picture", str(tmp_path / "gone" / "x.svg")], "cannot be written"),
+        (["what-if", "--picture", str(tmp_path / "file" / "x.svg")], "cannot be written"),
     ):
         shown = call(arguments[0], definition.file, *arguments[1:])
         assert shown.exit_code == 2, shown.output

@@ -13,6 +13,7 @@ from tests.support.disks import in_memory, read_only
 from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.pages.site import site
+from windowlib.storage.disk import Disk
 
 
 @pytest.mark.spark
@@ -25,6 +26,6 @@ def test_a_read_only_warehouse_is_verified_and_gets_pages_elsewhere(
         definition = clicks(copy, 0)
         with read_only(disk):
             found = verify(definition, VerifyRequest(), spark, clock)
-            built = site([definition], tmp_path / "site", PLAN_TIME_MS)
+            built = site([definition], Disk(tmp_path / "site"), PLAN_TIME_MS)
     assert (found.files, found.differs, found.found_nothing_to_compare) == (3, False, False)
     assert (len(built.pages), built.errors) == (1, [])

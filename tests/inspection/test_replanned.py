@@ -24,7 +24,7 @@ def with_skew(definition: Definition, minutes: int) -> Definition:
     """The definition under other terms, so that an existing plan is made again."""
     text = CLICKS.replace('out_of_orderness = "5m"', SKEW.format(minutes))
     definition.file.write_text(text, encoding="utf-8")
-    return load_definition(definition.file).model_copy(update={"root": definition.root})
+    return load_definition(definition.file).model_copy(update={"store": definition.store})
 
 
 @pytest.mark.spark

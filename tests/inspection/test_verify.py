@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from tests.support.disks import folder_of
 from tests.support.drawn_pipelines import Drawn, clock, pipelines
 from tests.support.strategies import examples
 from windowlib.cli.exits import DIFFERS, USER
@@ -44,6 +45,7 @@ from windowlib.publication.readers import read_table
 from windowlib.replay.batches import Event
 from windowlib.runs.advance import advance
 from windowlib.source import listing as source
+from windowlib.storage.disk import Disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 
@@ -183,7 +185,7 @@ def run_batches(folder: Path, spark: Any, window: str) -> None:
 
 def loaded(folder: Path) -> Definition:
     definition = load_definition(folder / "events.toml")
-    return definition.model_copy(update={"root": folder / "warehouse" / "events"})
+    return definition.model_copy(update={"store": Disk(folder / "warehouse" / "events")})
 
 
 def verified(definition: Definition, spark: Any, asked: VerifyRequest | None = None) -> VerifyReport:
@@ -192,9 +194,9 @@ def verified(definition: Definition, spark: Any, asked: VerifyRequest | None = N
 
 def edit(definition: Definition, table: str, change: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
     """Changes rows of a table inside its files, unknown to the log. `change` returns the new rows of each row."""
-    tables, state = Tables(definition.root), Ledger(definition.root, now).state()
+    tables, state = Tables(definition.store), Ledger(definition.store, now).state()
     for file in tables[table].files(state.pinned(table)):
-        path = definition.root / table / file.path
+        path = folder_of(definition) / table / file.path
         rows = pq.ParquetFile(path).read()
         changed = [new for row in rows.to_pylist() for new in change(row)]
         path.unlink()  # the feed of changes may hold the same file
@@ -235,8 +237,8 @@ def test_a_changed_value_is_found(spark: Any, pipeline: Pipeline, window: str) -
 @pytest.mark.fault("a result was deleted by hand", "`windowlib verify` finds it")
 def test_a_result_deleted_by_hand_is_found(spark: Any, pipeline: Pipeline, window: str) -> None:
     definition = pipeline(window)
-    before = DeltaTable(definition.root / "results").version()
-    DeltaTable(definition.root / "results").delete("key = 'cid'")
+    before = DeltaTable(folder_of(definition) / "results").version()
+    DeltaTable(folder_of(definition) / "results").delete("key = 'cid'")
     found = verified(definition, spark)
     [of_log] = [one for one in found.differences if one.column == "version"]
     assert (of_log.table, of_log.expected) == ("results", before)

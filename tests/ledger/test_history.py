@@ -12,6 +12,7 @@ from windowlib.ledger.decision import Decision
 from windowlib.ledger.history import batch_of_preview, commits_of
 from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.rerun_request import Rerun
+from windowlib.storage.disk import Disk
 
 SHOWN = Rerun(0, 10, "a wrong file", "ann", preview_id="shown")
 OTHER = Rerun(0, 10, "a wrong file", "ann", preview_id="other")
@@ -21,7 +22,7 @@ OTHER = Rerun(0, 10, "a wrong file", "ann", preview_id="other")
 def ledger(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     if request.param == "each in its own":
         monkeypatch.setattr(small, "SMALL_BYTES", 1)
-    return Ledger(tmp_path, lambda: 1_000)
+    return Ledger(Disk(tmp_path), lambda: 1_000)
 
 
 def commit(ledger: Ledger, batch_id: int, done: Rerun | Decision | None = None) -> None:

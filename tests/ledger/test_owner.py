@@ -22,6 +22,7 @@ from tests.support.killed import dead_owner
 from windowlib.ledger import owner as owners
 from windowlib.ledger.ledger import Ledger, Superseded, wall_clock_ms
 from windowlib.ledger.owner import Owner, ProcessState, this_process
+from windowlib.storage.disk import Disk
 
 ROOT = Path(__file__).parents[2]
 SOON_MS = 900
@@ -30,7 +31,8 @@ import sys, time
 from pathlib import Path
 from windowlib.ledger.lease import lease
 from windowlib.ledger.ledger import Ledger, wall_clock_ms
-ledger = Ledger(Path(sys.argv[1]), wall_clock_ms, int(sys.argv[2]))
+from windowlib.storage.disk import Disk
+ledger = Ledger(Disk(Path(sys.argv[1])), wall_clock_ms, int(sys.argv[2]))
 _, claim = ledger.claim()
 with lease(ledger, claim):
     print("at work", flush=True)
@@ -62,7 +64,7 @@ def until(status: str, process: subprocess.Popen[str]) -> None:
 def claimed_by(folder: Path) -> int:
     """Epoch of a claim made now. A process on this machine is judged at once, so the claim does not wait."""
     began = time.monotonic()
-    _, claim = Ledger(folder, wall_clock_ms, 600_000).claim()
+    _, claim = Ledger(Disk(folder), wall_clock_ms, 600_000).claim()
     assert time.monotonic() - began < 60
     return claim.epoch
 
@@ -80,7 +82,7 @@ def test_a_stopped_process_is_refused_when_it_wakes(tmp_path: Path) -> None:
         assert claimed_by(tmp_path) == 2
         process.send_signal(signal.SIGCONT)
         time.sleep(SOON_MS / 1000)
-        assert Ledger(tmp_path, wall_clock_ms).state().claim.epoch == 2
+        assert Ledger(Disk(tmp_path), wall_clock_ms).state().claim.epoch == 2
 
 
 def test_a_defunct_process_holds_nothing(tmp_path: Path) -> None:
@@ -135,12 +137,12 @@ def test_a_hidden_process_is_judged_by_its_heartbeats(monkeypatch: pytest.Monkey
 def test_a_claim_lasts_as_long_as_its_owner_promised(tmp_path: Path) -> None:
     said: list[str] = []
     with dead_owner("elsewhere"):
-        _, claim = Ledger(tmp_path, wall_clock_ms, 3 * SOON_MS).claim()
-    patient = Ledger(tmp_path, wall_clock_ms, 3 * SOON_MS)
+        _, claim = Ledger(Disk(tmp_path), wall_clock_ms, 3 * SOON_MS).claim()
+    patient = Ledger(Disk(tmp_path), wall_clock_ms, 3 * SOON_MS)
     beating = threading.Timer(2 * SOON_MS / 1000, patient.write, [{"kind": "heartbeat"}, claim.epoch])
     beating.start()
     with pytest.raises(Superseded, match="on elsewhere"):
-        Ledger(tmp_path, wall_clock_ms, 1).claim(said.append)
+        Ledger(Disk(tmp_path), wall_clock_ms, 1).claim(said.append)
     beating.join()
     assert said[0].startswith(f"waiting up to {3 * SOON_MS // 1000} s")
 
@@ -148,8 +150,8 @@ def test_a_claim_lasts_as_long_as_its_owner_promised(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("age_ms", "holds"), [(0, True), (59_999, True), (60_000, False)])
 def test_a_lease_of_exactly_its_timeout_has_ended(tmp_path: Path, age_ms: int, holds: bool) -> None:
     with dead_owner("elsewhere"):
-        _, claim = Ledger(tmp_path, wall_clock_ms, 60_000).claim()
-    holder = Ledger(tmp_path, lambda: claim.alive_at_ms + age_ms, 1).holder(claim)  # as long as it has promised
+        _, claim = Ledger(Disk(tmp_path), wall_clock_ms, 60_000).claim()
+    holder = Ledger(Disk(tmp_path), lambda: claim.alive_at_ms + age_ms, 1).holder(claim)  # as long as it has promised
     assert (holder is not None) == holds
 
 
@@ -173,11 +175,11 @@ def test_two_containers_on_one_host_see_heartbeats_only(tmp_path: Path, namespac
     with at_work(tmp_path, within=namespaces) as process:
         said: list[str] = []
         with pytest.raises(Superseded, match="process 1 on this machine"):
-            Ledger(tmp_path, wall_clock_ms, 4 * SOON_MS).claim(said.append)
+            Ledger(Disk(tmp_path), wall_clock_ms, 4 * SOON_MS).claim(said.append)
         assert len(said) == 1
         for child in psutil.Process(process.pid).children():
             os.kill(child.pid, signal.SIGKILL)
-        assert Ledger(tmp_path, wall_clock_ms, SOON_MS).claim()[1].epoch == 2
+        assert Ledger(Disk(tmp_path), wall_clock_ms, SOON_MS).claim()[1].epoch == 2
 
 
 @pytest.fixture

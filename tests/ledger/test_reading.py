@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.disks import folder_of
 from tests.support.strategies import ALL
 from tests.world.stopped.cases import CASES, stopped
 from windowlib.batches.planning import ledger_of
@@ -25,6 +26,7 @@ from windowlib.ledger.rows import LedgerState, applied
 from windowlib.maintenance import compaction
 from windowlib.maintenance.ledger_compaction import compact_history, groups_of_history
 from windowlib.storage import disk as storage_disk
+from windowlib.storage.disk import Disk
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -32,11 +34,11 @@ def test_a_compacted_file_gives_the_same_state(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path
 ) -> None:
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
-    found = Table(load_definition(stopped(name, tmp_path, built_in)).root / LEDGER.name)
+    found = Table(load_definition(stopped(name, tmp_path, built_in)).store.below(LEDGER.name))
     files = found.files(found.version())
     rows = sorted(found.rows(files, LEDGER.columns), key=_sequence)
     for count in range(len(rows), 0, -1 if ALL else -31):
-        one_file = Table(tmp_path / f"ledger-{count}")
+        one_file = Table(Disk(tmp_path / f"ledger-{count}"))
         delta_commits.create(one_file, LEDGER.schema())
         small.append_rows(one_file, 0, rows[:count])
         expected = LedgerState(version=1)
@@ -51,7 +53,7 @@ def test_few_rows_of_a_long_history_are_read(tmp_path: Path, monkeypatch: pytest
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     definition = load_definition(stopped("tumbling", tmp_path, built_in))
     lengthen(definition, 300)
-    table = Table(definition.root / LEDGER.name)
+    table = Table(definition.store.below(LEDGER.name))
     assert sum(file.rows for file in table.files(table.version())) > 900
     version = table.version()
     assert version is not None
@@ -76,14 +78,14 @@ def test_compacted_history_gives_the_same_rows(tmp_path: Path, monkeypatch: pyte
     assert len(groups_of_history(ledger.tables)) == 1
     with monkeypatch.context() as patch:
         patch.setattr(delta_commits, "commit", lambda *given, **more: _conflict())
-        there = set(ledger.tables[LEDGER.name].folder.glob("*.parquet"))
+        there = set(folder_of(ledger.tables[LEDGER.name]).glob("*.parquet"))
         compact_history(ledger, claim.epoch, "9-9")
-        assert set(ledger.tables[LEDGER.name].folder.glob("*.parquet")) == there
+        assert set(folder_of(ledger.tables[LEDGER.name]).glob("*.parquet")) == there
     synced: set[Path] = set()
     monkeypatch.setattr(storage_disk, "flush", synced.add)
     compact_history(ledger, claim.epoch, "9-9")
     assert groups_of_history(ledger.tables) == []
-    assert {path for path in ledger.tables[LEDGER.name].folder.glob("*.parquet") if path not in there} <= synced
+    assert {path for path in folder_of(ledger.tables[LEDGER.name]).glob("*.parquet") if path not in there} <= synced
     for one in (ledger, ledger_of(definition)):
         assert replace(one.state(), version=None) == said
         assert commits_of(one.tables) == commits

@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.disks import folder_of
 from tests.support.other_versions import written_by_another_version
 from windowlib.contract.tables import LEDGER
 from windowlib.delta import commits as delta_commits
@@ -33,6 +34,7 @@ from windowlib.ledger.reading import rows_of_kinds
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.ledger.rows import FORMAT, Claim, Commit, LedgerState, Plan, SourceFile, plan_row
 from windowlib.model.errors import StateMismatch
+from windowlib.storage.disk import Disk
 
 PLAN = Plan(
     batch_id=1,
@@ -69,13 +71,13 @@ class Followed:
 
     def __init__(self, root: Path) -> None:
         self.now_ms = 1_000
-        self.ledger = Ledger(root, lambda: self.now_ms)
+        self.ledger = Ledger(Disk(root), lambda: self.now_ms)
         self.expected = LedgerState()
 
     def wrote(self, **changes: Any) -> None:
         """The newest row made exactly these changes, both for this ledger and for one that reads all rows again."""
         before = self.expected
-        fresh = Ledger(self.ledger.root, lambda: self.now_ms).state()
+        fresh = Ledger(self.ledger.store, lambda: self.now_ms).state()
         self.expected = replace(before, version=fresh.version, sequence=before.sequence + 1, **changes)
         assert fresh == self.ledger.state() == self.expected
 
@@ -192,7 +194,7 @@ def test_a_deleted_ledger_counts_as_none(tmp_path: Path) -> None:
     ledger = Followed(tmp_path).ledger
     ledger.write({"kind": "clock", "plan_time_ms": 1})
     assert ledger.state().time_ms == 1
-    rmtree(ledger.tables[LEDGER.name].folder)
+    rmtree(folder_of(ledger.tables[LEDGER.name]))
     assert ledger.state() == LedgerState()
 
 
@@ -257,11 +259,11 @@ def test_a_row_deleted_by_another_program_stops_every_command(tmp_path: Path, go
     ledger.write({**PREPARE, "batch_id": 2}, claim.epoch)
     ledger.write({**COMMIT, "batch_id": 2} if gone == "commit" else {"kind": "heartbeat"}, claim.epoch)
     ledger.write({"kind": "release"}, claim.epoch)
-    DeltaTable(ledger.tables[LEDGER.name].folder).delete(f"kind = '{gone}' and batch_id = 2")
+    DeltaTable(folder_of(ledger.tables[LEDGER.name])).delete(f"kind = '{gone}' and batch_id = 2")
     number = {"commit": 5, "plan": 3}[gone]
     with pytest.raises(DamagedLog, match=rf"row {number} of the ledger is gone, .*RESTORE TABLE"):
         ledger.state()
-    DeltaTable(ledger.tables[LEDGER.name].folder).restore(ledger.tables[LEDGER.name].newest().version() - 1)  # type: ignore[union-attr]
+    DeltaTable(folder_of(ledger.tables[LEDGER.name])).restore(ledger.tables[LEDGER.name].newest().version() - 1)  # type: ignore[union-attr]
     assert ledger.state().sequence == 6
 
 
@@ -273,7 +275,7 @@ def test_the_first_row_deleted_by_another_program_stops_every_command(tmp_path: 
     ledger = Followed(tmp_path).ledger
     ledger.freeze(lambda state: PLAN)
     ledger.write({"kind": "heartbeat"})
-    DeltaTable(ledger.tables[LEDGER.name].folder).delete("kind = 'plan'")
+    DeltaTable(folder_of(ledger.tables[LEDGER.name])).delete("kind = 'plan'")
     with pytest.raises(DamagedLog, match="row 1 of the ledger is gone"):
         ledger.state()
 
@@ -302,15 +304,15 @@ ENTRIES = st.lists(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size
 def test_the_state_after_an_entry_is_that_of_reading_its_rows(entries: list[list[str]]) -> None:
     with TemporaryDirectory() as folder:
         now, batch_id = iter(range(1_000, 2_000)), 1
-        ledger = Ledger(Path(folder), lambda: next(now))
+        ledger = Ledger(Disk(Path(folder)), lambda: next(now))
         for names in entries:
             rows = list[dict[str, Any]]()
             for name in names:
                 rows.append({**KINDS[name], "batch_id": batch_id} if "batch_id" in KINDS[name] else KINDS[name])
                 batch_id += name.startswith("commit")
             ledger.write(rows[0], follow=lambda state, further=rows[1:]: further)  # type: ignore[misc]
-            assert ledger._state.version == Table(ledger.tables[LEDGER.name].folder).version()
-            assert ledger._state == Ledger(Path(folder), lambda: 0).state()
+            assert ledger._state.version == Table(ledger.tables[LEDGER.name].store).version()
+            assert ledger._state == Ledger(Disk(Path(folder)), lambda: 0).state()
 
 
 def test_rows_follow_from_the_state_after_the_first(tmp_path: Path) -> None:
@@ -415,7 +417,7 @@ def test_a_state_that_began_many_rows_ago_is_read_whole(
         plan_row(replace(PLAN, batch_id=2)),
     ]
     ledger.write_together([*rows, *({"kind": "heartbeat"} for _ in range(heartbeats))], ledger.state(), claim.epoch)
-    state = Ledger(tmp_path, lambda: 0).state()
+    state = Ledger(Disk(tmp_path), lambda: 0).state()
     assert (state.commit and state.commit.batch_id, state.last_batch_id) == (1, 2)
     assert (state.plan and state.plan.batch_id, state.sequence) == (2, 4 + heartbeats)
     assert state.claim

@@ -10,18 +10,19 @@ from windowlib.delta.log import CutLog
 from windowlib.ledger.ledger import Ledger, wall_clock_ms
 from windowlib.ledger.prepare import Prepared, Unreadable, read
 from windowlib.ledger.rows import LedgerState
+from windowlib.storage.disk import Disk
 
 
 @pytest.mark.fault("a run publishes a prepared batch while a command looks at it", "the command looks again")
 def test_a_batch_published_meanwhile_is_read_again(tmp_path: Path) -> None:
-    ours, theirs, seen = Ledger(tmp_path, wall_clock_ms), Ledger(tmp_path, wall_clock_ms), list[int]()
+    ours, theirs, seen = Ledger(Disk(tmp_path), wall_clock_ms), Ledger(Disk(tmp_path), wall_clock_ms), list[int]()
     theirs.claim()
 
     def look(state: LedgerState) -> int:
         seen.append(state.sequence)
         if len(seen) == 1:
             theirs.write({"kind": "release"})
-            read(tmp_path, Prepared("_prepared/gone.json", ""))
+            read(Disk(tmp_path), Prepared("_prepared/gone.json", ""))
         return state.sequence
 
     assert ours.settled(look) == 2
@@ -30,7 +31,7 @@ def test_a_batch_published_meanwhile_is_read_again(tmp_path: Path) -> None:
 
 @pytest.mark.fault("maintenance shortens a log while a command reads it", "the command looks again")
 def test_a_log_shortened_meanwhile_is_read_again(tmp_path: Path) -> None:
-    ours, theirs, seen = Ledger(tmp_path, wall_clock_ms), Ledger(tmp_path, wall_clock_ms), list[int]()
+    ours, theirs, seen = Ledger(Disk(tmp_path), wall_clock_ms), Ledger(Disk(tmp_path), wall_clock_ms), list[int]()
     theirs.claim()
 
     def look(state: LedgerState) -> int:
@@ -46,6 +47,8 @@ def test_a_log_shortened_meanwhile_is_read_again(tmp_path: Path) -> None:
 
 
 def test_damage_is_raised(tmp_path: Path) -> None:
-    Ledger(tmp_path, wall_clock_ms).claim()
+    Ledger(Disk(tmp_path), wall_clock_ms).claim()
     with pytest.raises(Unreadable, match="cannot be read"):
-        Ledger(tmp_path, wall_clock_ms).settled(lambda _: read(tmp_path, Prepared("_prepared/gone.json", "")))
+        Ledger(Disk(tmp_path), wall_clock_ms).settled(
+            lambda _: read(Disk(tmp_path), Prepared("_prepared/gone.json", ""))
+        )

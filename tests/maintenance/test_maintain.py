@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shutil
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from pyspark.sql import SparkSession
 from tests.support.clicks import arrive as arrive_click
 from tests.support.clicks import clicks, events
 from tests.support.clicks import clock as plan_time
+from tests.support.disks import folder_of
 from tests.support.killed import Killed, dead_owner, stopped
 from tests.support.log_files import file_of
 from tests.support.simple_batches import Reader, arrive, before_each_step, compute_simply, last_run, no_spark, pipeline
@@ -93,20 +96,20 @@ def rows(definition: Definition, versions: dict[str, int]) -> dict[str, list[str
     for name in ("results", "open_windows", "source_files"):
         table = tables[name]
         files = table.files(versions.get(name))
-        read = (compaction.data_files.read_parquet(table.folder / file.path).to_pylist() for file in files)
+        read = (compaction.data_files.read_parquet(table.store, file).to_pylist() for file in files)
         found[name] = sorted(str(row) for rows in read for row in rows)
     return found
 
 
 def cuts(definition: Definition) -> dict[int, dict[str, list[str]]]:
     """Rows of every kept cut, by batch."""
-    commits = commits_of(ledger_of(definition).tables, kept_from(definition.root))
+    commits = commits_of(ledger_of(definition).tables, kept_from(definition.store))
     return {one.batch_id: rows(definition, dict(one.versions)) for one in commits}
 
 
 def data_files_on_disk(definition: Definition) -> set[str]:
     """The data files of all tables that batches publish."""
-    root = definition.root
+    root = folder_of(definition)
     found = (path for name in COMMIT_ORDER for path in (root / name).rglob("*.parquet"))
     return {str(path.relative_to(root)) for path in found if "_delta_log" not in path.parts}
 
@@ -116,7 +119,7 @@ def needed(definition: Definition) -> set[str]:
     ledger = ledger_of(definition)
     return {
         f"{name}/{file.path}"
-        for one in commits_of(ledger.tables, kept_from(definition.root))
+        for one in commits_of(ledger.tables, kept_from(definition.store))
         for name in one.versions
         for file in ledger.tables[name].files(one.versions[name])
     }
@@ -166,11 +169,11 @@ def test_consumers_of_changes_do_not_notice_maintenance(
         assert "result_changes" in {one.table for one in report.tables if one.compacted}
         assert follow() == 0
         assert before == {name: rows_of(read_table(definition, name)) for name in before}
-        entry = file_of(table.folder, at + 1).read_text().splitlines()
+        entry = file_of(folder_of(table), at + 1).read_text().splitlines()
         files = [one for line in entry for kind, one in json.loads(line).items() if kind in ("add", "remove")]
         assert len(files) > 2
         assert not any(file["dataChange"] for file in files)  # which a stream over the table passes over
-        then = DeltaTable(str(table.folder), version=at).to_pyarrow_table()
+        then = DeltaTable(str(folder_of(table)), version=at).to_pyarrow_table()
         assert rows_of(then) == rows_of(read_table(definition, "result_changes"))
         arrive_click(tmp_path, number, events(number))
     assert sorted(map(str, seen)) == rows_of(read_table(definition, "result_changes"))
@@ -194,7 +197,7 @@ def test_after_many_batches_only_files_of_kept_cuts_remain(folder: Path, clock: 
     report = maintain(definition, WHO, clock)  # of what was put together only the newer cut is kept
     assert report.kept_from == 41
     assert data_files_on_disk(definition) == needed(definition)
-    entries = [path for name in COMMIT_ORDER for path in (definition.root / name / "_delta_log").glob("*.json")]
+    entries = [path for name in COMMIT_ORDER for path in (folder_of(definition) / name / "_delta_log").glob("*.json")]
     assert len(data_files_on_disk(definition)) <= 6
     assert len(entries) <= 2 * len(COMMIT_ORDER)
     assert maintain(definition, WHO, clock).tables == ()
@@ -280,7 +283,7 @@ def test_files_of_dead_attempts_are_recognized_by_batch_and_claim_in_their_names
     with stopped("ledger:prepare"):
         advance(definition, no_spark, clock=clock)
     dead, others = [(1, fixed[2]), (3, fixed[1])], [(2, fixed[2]), (9, fixed[1])]
-    paths = {one: definition.root / "results" / f"{one[0]}-{one[1]}-0.parquet" for one in (*dead, *others)}
+    paths = {one: folder_of(definition) / "results" / f"{one[0]}-{one[1]}-0.parquet" for one in (*dead, *others)}
     for path in paths.values():
         path.touch()
     advance(definition, no_spark, clock=clock)
@@ -289,8 +292,8 @@ def test_files_of_dead_attempts_are_recognized_by_batch_and_claim_in_their_names
 
 def test_a_pipeline_whose_warehouse_is_the_folder_of_a_table_keeps_its_files(folder: Path, clock: Clock) -> None:
     definition = runs(folder, clock, range(1, 6))
-    nested = definition.root / "results" / "nested"
-    shutil.copytree(definition.root, folder / "nested")
+    nested = folder_of(definition) / "results" / "nested"
+    shutil.copytree(folder_of(definition), folder / "nested")
     shutil.move(folder / "nested", nested)
     before = {path for path in nested.rglob("*") if path.is_file()}
     clock.later(24 * 365)
@@ -372,3 +375,33 @@ def test_random_operations_never_change_a_kept_cut(folder: Path, clock: Clock) -
                 }
                 known = now
                 Reader(place).watch()
+
+
+def test_maintain_deletes_unused_files_next_to_the_tables(folder: Path, clock: Clock) -> None:
+    definition = runs(folder, clock, range(1, 3))
+    store = definition.store
+    unused = {
+        "unfinished work": [
+            "last_error.json.0f.tmp",
+            "checks/1.json.0f.tmp",
+            "_staging/9-9-0f/feed/a",
+            "_staging/9-9-0f/b",
+        ],
+        "previews": ["_previews/0f/difference/change=added/a", "_previews/0f/page.html"],
+        "old tracebacks": ["logs/1.log"],
+        "finished migrations": ["_migration/0f/results/a"],
+    }
+    kept = ["_staging/8-8-0f/a", "_staging/8-8-0f/b", "last_error.json", "logs/2.log", "checks/2.json.0f.tmp"]
+    for path in (*kept, *chain(*unused.values())):
+        store.put(path, b"1")
+    for path in ("_staging/8-8-0f/b", "logs/2.log", "checks/2.json.0f.tmp"):
+        os.utime(Path(store.url) / path, ns=(0, clock() * 1_000_000))  # written now
+    clock.later(2)
+    os.utime(Path(store.url) / "logs/1.log", ns=(0, (clock() - 91 * 24 * HOUR_MS) * 1_000_000))
+    counts = {name: len(paths) for name, paths in unused.items()}
+    assert forecast(definition, clock).others == counts
+    assert maintain(definition, WHO, clock).others == counts
+    left = {file.path for file in store.list()}
+    assert left >= {*kept}
+    assert not left & {*chain(*unused.values())}
+    assert not (Path(store.url) / "_previews").exists()

@@ -114,7 +114,7 @@ class Case:
         self.arrive()
         self.run(text)
         self.check(text)
-        assert (end == "left") == bool(migrations(self.at(text).root)), "what is left of the migration"
+        assert (end == "left") == bool(migrations(self.at(text).store)), "what is left of the migration"
         return f"{kind}, {end}"
 
     # -- what is done ----------------------------------------------------------------------------------------------

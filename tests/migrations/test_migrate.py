@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, arrive, clicks, clock, events, tables
+from tests.support.disks import folder_of
 from tests.support.follower import apply_changes
 from tests.support.killed import stopped
 from tests.support.strategies import ALL
@@ -139,7 +140,7 @@ def test_a_migration_equals_a_fresh_pipeline_and_undo_restores_the_old_one(
     check_followers(new)
     undo(new, lambda: spark, ASKED)
     run(old, spark)
-    assert migrations(old.root) == []
+    assert migrations(old.store) == []
     shutil.copytree(after_three, tmp_path / "old")
     for number in (4, 5):
         arrive(tmp_path / "old", number, events(number))
@@ -269,7 +270,7 @@ def test_a_killed_migration_continues(spark: SparkSession, folder: Path, tmp_pat
         assert outcome(new) == after
         assert finish_prepared(old, clock) is not None
         tidy(old, clock)
-        assert migrations(old.root) == []
+        assert migrations(old.store) == []
         assert outcome(old) == before
         check_followers(old)
 
@@ -280,7 +281,7 @@ def test_a_switch_that_was_prepared_can_be_abandoned(spark: SparkSession, folder
     shadow = build(new, lambda: spark, ASKED)
     with stopped("ledger:commit"):
         switch(new, shadow, lambda: spark, ASKED)
-    said = migration_begun(new.root, new.file, ledger_of(new))
+    said = migration_begun(new.file, ledger_of(new))
     assert said is not None
     assert "is prepared (migrate to another definition" in said
     assert "the next run publishes it" in said
@@ -334,7 +335,7 @@ def test_two_comparisons_at_once_do_not_disturb_each_other(
     found.append(compare(new, shadow, lambda: spark))
     assert found[0] == found[1]
     assert not found[0].is_empty
-    assert sorted(path.name for path in shadow.definition.root.glob("_compared*")) == []
+    assert sorted(path.name for path in folder_of(shadow.definition).glob("_compared*")) == []
 
 
 # -- refused ----------------------------------------------------------------------------------------------------------
@@ -396,7 +397,7 @@ def test_a_column_that_differs_only_in_case_is_refused_before_the_build(
         ColumnTypeChanged, match=r"column (Total|User) differs only in case from (total|user), a column of result_ch"
     ):
         build(new, lambda: spark, ASKED)
-    assert migrations(new.root) == []
+    assert migrations(new.store) == []
     assert outcome(clicks(folder, 0)) == before
 
 
@@ -407,11 +408,11 @@ def test_a_finished_migration_cannot_be_undone_and_undo_before_the_switch_delete
     with pytest.raises(NothingToMigrate, match="no migration can be undone"):
         undo(new, lambda: spark, ASKED)
     shadow = build(new, lambda: spark, ASKED)
-    assert len(migrations(new.root)) == 1
+    assert len(migrations(new.store)) == 1
     assert undo(new, lambda: spark, ASKED) is None
     with pytest.raises(MigrationRefused, match="another command dropped this migration"):
         switch(new, shadow, lambda: spark, ASKED)  # its command was still asking
-    assert not (new.root / "_migration").exists()
+    assert not [*new.store.list("_migration/")]
     migrate(new, spark)
     one_batch = new.model_copy(
         update={"retention": new.retention.model_copy(update={"cuts": RetentionPeriod(batches=1)})}

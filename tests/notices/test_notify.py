@@ -19,6 +19,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.support.check_samples import FIGURES, HISTORY, check, definition, results_file
+from tests.support.disks import folder_of
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
 from windowlib.contract.tables import DQ_RESULTS, SOURCE_FILES
@@ -167,7 +168,7 @@ def test_a_failed_delivery_is_kept_and_repeated(clicks, server, answer, waits_s)
     [note] = notes_of(quick, CommandOutcome("the disk is full"))
     assert time.monotonic() - began < 5
     assert "the webhook at 127.0.0.1" in note
-    kept = reported(clicks.root).newest["failure"]
+    kept = reported(clicks.store).newest["failure"]
     assert (kept.delivered, kept.what) == (False, "began")
     server.answer, server.waits_s, server.got = 200, 0, []
     for _ in range(2):
@@ -184,7 +185,7 @@ def test_no_secret_is_written_or_said(clicks, server, monkeypatch):
     notes += notes_of(clicks, CommandOutcome("the disk is full"))
     assert "notify.webhook_variable: the environment variable HOOK is not set" in notes[-1]
     assert not any(TOKEN in note for note in notes)
-    written = [file for file in clicks.root.rglob("*") if file.is_file()]
+    written = [file for file in folder_of(clicks).rglob("*") if file.is_file()]
     assert written
     assert not any(TOKEN.encode() in file.read_bytes() for file in written)
 
@@ -203,17 +204,17 @@ def test_one_of_several_processes_sends_a_notice(clicks, server):
     for thread in threads:
         thread.join()
     assert server.said == [("decision", "began")]
-    before = reported(clicks.root)
-    assert add(clicks.root, before, list(before.newest.values()))
-    assert not add(clicks.root, before, list(before.newest.values()))
+    before = reported(clicks.store)
+    assert add(clicks.store, before, list(before.newest.values()))
+    assert not add(clicks.store, before, list(before.newest.values()))
 
 
 @pytest.mark.fault("a process dies while it sends a notice", "the notice is sent again: once, at worst twice")
 def test_a_notice_of_a_dead_process_is_sent_again(clicks, server):
     refused(clicks)
     notes_of(clicks)
-    before = reported(clicks.root)
-    add(clicks.root, before, [replace(before.newest["decision"], delivered=None)])
+    before = reported(clicks.store)
+    add(clicks.store, before, [replace(before.newest["decision"], delivered=None)])
     notes_of(clicks, now_ms=NOW_MS + DYING_MS - 1)
     assert len(server.got) == 1
     notes_of(clicks, now_ms=NOW_MS + DYING_MS)
@@ -240,12 +241,12 @@ def test_an_acknowledgement_is_found_behind_many_rows(clicks):
     acknowledge(ledger, "silence", NOW_MS + 1, "bob", "open again")
     for _ in range(2 * small.SMALL_FILES):
         ledger.write({"kind": "clock", "plan_time_ms": NOW_MS, "who": "ann", "reason": ""})
-    found = acknowledged(Tables(clicks.root), NOW_MS)
+    found = acknowledged(Tables(clicks.store), NOW_MS)
     assert {key: (one.who, one.until_ms) for key, one in found.items()} == {
         "warning": ("ann", NOW_MS + 2),
         "silence": ("bob", NOW_MS + 1),
     }
-    assert set(acknowledged(Tables(clicks.root), NOW_MS + 1)) == {"warning"}
+    assert set(acknowledged(Tables(clicks.store), NOW_MS + 1)) == {"warning"}
 
 
 def test_a_lagging_watermark_is_reported_with_its_end(clicks, server):
@@ -262,7 +263,7 @@ def test_a_lagging_watermark_is_reported_with_its_end(clicks, server):
 
 def arrivals(clicks: Definition, hours: Iterable[int]) -> int:
     """Records files read this many hours after the plan; returns the version of their table."""
-    table = Tables(clicks.root)[SOURCE_FILES.name]
+    table = Tables(clicks.store)[SOURCE_FILES.name]
     version = delta_commits.create(table, SOURCE_FILES.schema())
     for hour in hours:
         at_ns = (NOW_MS + hour * HOUR_MS) * 1_000_000
@@ -338,7 +339,7 @@ def test_a_source_with_a_waiting_file_is_not_silent(silent: Definition, why: str
         ledger_of(of, lambda: later_ms).write({"kind": "plan", **columns, **stored})
         (of.source.path / "new.parquet").unlink()  # as if its folder had been moved since
     if why == "it is set aside":
-        set_aside(of.root, SetAsideDecision("new.parquet", utc(later_ms), "ann", "no columns"))
+        set_aside(of.store, SetAsideDecision("new.parquet", utc(later_ms), "ann", "no columns"))
     assert silences(of, later_ms) == []
 
 
@@ -383,7 +384,7 @@ def test_a_batch_without_files_does_not_end_a_silence(clicks, server, spark):
 
 
 def test_a_silence_check_reads_few_files(clicks, monkeypatch: pytest.MonkeyPatch):
-    table = Tables(clicks.root)[SOURCE_FILES.name]
+    table = Tables(clicks.store)[SOURCE_FILES.name]
     version = delta_commits.create(table, SOURCE_FILES.schema())
     times_ms = [NOW_MS + minutes * 60_000 for minutes in range(0, 400 * 24 * 60, 60)]  # an hour apart, for 400 days
     rows = [
@@ -405,7 +406,7 @@ def test_a_silence_check_reads_few_files(clicks, monkeypatch: pytest.MonkeyPatch
 
 def judged(clicks: Definition, *batches: int) -> int:
     """Records that these batches were judged and are in force; returns the version of `dq_results`."""
-    table = Tables(clicks.root)[DQ_RESULTS.name]
+    table = Tables(clicks.store)[DQ_RESULTS.name]
     version = delta_commits.create(table, DQ_RESULTS.schema())
     return small.append_rows(table, version, [{"batch_id": number, "success": True} for number in batches])
 
@@ -416,7 +417,7 @@ def test_abandoned_and_undone_batches_do_not_warn(clicks):
     version = judged(clicks, 7)
     committed(clicks, NOW_MS, batch_id=9, dq_results=version)  # a rollback to 7, or what came after 8 was abandoned
     assert situations(clicks, NOW_MS) == []
-    version = small.append_rows(Tables(clicks.root)[DQ_RESULTS.name], version, [{"batch_id": 8, "success": False}])
+    version = small.append_rows(Tables(clicks.store)[DQ_RESULTS.name], version, [{"batch_id": 8, "success": False}])
     committed(clicks, NOW_MS, batch_id=10, dq_results=version)
     assert [one.key for one in situations(clicks, NOW_MS)] == ["warning.events.late_share"]
 
@@ -553,7 +554,7 @@ def test_a_run_over_its_time_reports_freshness(clicks, server):
 def test_without_notify_nothing_is_judged_or_written(tmp_path):
     plain = definition(tmp_path)
     notes_of(plain, CommandOutcome("the disk is full"))
-    assert not plain.root.exists()
+    assert not folder_of(plain).exists()
 
 
 @pytest.mark.parametrize(
@@ -579,4 +580,4 @@ def test_since_is_the_begin_of_the_situation(clicks, server):
     notes_of(clicks, CommandOutcome("the disk is full"))
     notes_of(clicks, CommandOutcome("no such column"), now_ms=NOW_MS + HOUR_MS)
     assert [one["since"] for one in server.got] == ["2025-11-21T04:40:00Z"] * 2
-    assert reported(clicks.root).open["failure"].at == utc(NOW_MS + HOUR_MS)
+    assert reported(clicks.store).open["failure"].at == utc(NOW_MS + HOUR_MS)

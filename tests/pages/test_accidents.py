@@ -21,6 +21,7 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.pages.overview import overview
 from windowlib.pages.pipeline_state import observe_pipeline
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
 
 DEFINITION = PIPELINE.replace("max_files_per_run = 1\n", "")
 HOURS, BAD = 4, 1  # files, one an hour; with the newest one something is wrong
@@ -54,7 +55,7 @@ def arrive(folder: Path, accident: str, hours_ago: int) -> Iterator[Path]:
 
 def comes(folder: Path, spark: SparkSession, accident: str, hours_ago: int) -> Definition:
     """The pipeline in a folder, after a run that reads the file of that hour."""
-    definition = load_definition(folder / "orders.toml").model_copy(update={"root": folder / "warehouse"})
+    definition = load_definition(folder / "orders.toml").model_copy(update={"store": Disk(folder / "warehouse")})
     at_ms = NOW_MS - hours_ago * HOUR_MS
     for path in arrive(folder, accident, hours_ago):
         os.utime(path, ns=(at_ms * 1_000_000,) * 2)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import Schema
 
+from tests.support.disks import folder_of
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import data_files
 from windowlib.delta.tables import Tables
@@ -16,6 +17,7 @@ from windowlib.ledger.decision import Decision
 from windowlib.pages import changes as module
 from windowlib.pages.changes import Replaced, changes
 from windowlib.pages.newest_rows import RecentRun
+from windowlib.storage.disk import Disk
 
 NOW_MS, MINUTE_MS, BATCHES = 1_772_712_000_000, 60_000, 6
 SCHEMA = pa.schema([("window_day", pa.date32()), ("cause", pa.string()), ("change", pa.string()), ("n", pa.int64())])
@@ -24,7 +26,7 @@ SCHEMA = pa.schema([("window_day", pa.date32()), ("cause", pa.string()), ("chang
 @pytest.fixture
 def fed(tmp_path: Path) -> tuple[Tables, list[RecentRun]]:
     """Batches at intervals of a minute, newest first; each changes as many results as its number."""
-    tables = Tables(tmp_path)
+    tables = Tables(Disk(tmp_path))
     table = tables["result_changes"]
     parts = ["window_day", "cause", "change"]
     version = delta_commits.create(table, Schema.from_arrow(SCHEMA), partition_by=parts)
@@ -33,9 +35,9 @@ def fed(tmp_path: Path) -> tuple[Tables, list[RecentRun]]:
         data = pa.table({"n": pa.array(range(number), pa.int64())})
         partition = {"window_day": "2026-03-05", "cause": "late", "change": "changed"}
         folder = "/".join(f"{name}={value}" for name, value in partition.items())
-        file = data_files.write(table.folder, data)
-        (table.folder / folder).mkdir(parents=True, exist_ok=True)
-        (table.folder / file.path).rename(table.folder / folder / file.path)
+        file = data_files.write(table.store, data)
+        (folder_of(table) / folder).mkdir(parents=True, exist_ok=True)
+        (folder_of(table) / file.path).rename(folder_of(table) / folder / file.path)
         version = delta_commits.commit(table, version, add=[moved(file, folder, partition)])
         at_ms = NOW_MS - (BATCHES - number) * MINUTE_MS
         runs.append(RecentRun(number, at_ms, at_ms, 1.0, 1, 0, {}, {"result_changes": version}))

@@ -118,7 +118,7 @@ def test_checks_with_equal_sentences_are_each_shown(made: Definition) -> None:
     batches = [Validated(1, {}, [suite(results, OF_ROWS)])]
     found = histories(made, batches, [])
     assert [[one.value for one in history.outcomes] for history in found] == [[0], [1], [2], [3]]
-    said = list(failed_check_sentences(made, Tables(made.root), None, batches, 5, {}))
+    said = list(failed_check_sentences(made, Tables(made.store), None, batches, 5, {}))
     seen = [f"observed {count} unexpected among 9, since batch 1" for count in (0, 1)]
     assert said == [f"Failed: The total is right: {one}" for one in seen]
 
@@ -136,7 +136,7 @@ def test_one_event_and_one_check_are_singular(made: Definition) -> None:
     config = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "total"}}
     failed = [outcome(config, False, {"unexpected_count": 1, "element_count": 9})] * 4
     batches = [Validated(1, {}, [suite(failed, OF_ROWS)])]
-    assert [*failed_check_sentences(made, Tables(made.root), None, batches, 5, {})][-1] == "1 more check failed"
+    assert [*failed_check_sentences(made, Tables(made.store), None, batches, 5, {})][-1] == "1 more check failed"
 
 
 def test_the_strip_of_a_check_that_only_informs_shows_that_it_failed(made: Definition) -> None:

@@ -25,7 +25,7 @@ NOW_MS = 1_900_000_000_000
 
 def cost(definition: Definition) -> tuple[float, int]:
     """Processor seconds, and bytes of the page."""
-    commit = Ledger(definition.root, wall_clock_ms).state().commit
+    commit = Ledger(definition.store, wall_clock_ms).state().commit
     assert commit is not None
     started = time.process_time()
     page = pipeline_page(

@@ -12,6 +12,7 @@ from windowlib.ledger.ledger import wall_clock_ms
 from windowlib.pages.pipeline import Pipeline, pipeline
 from windowlib.pages.pipeline_state import observe_pipeline
 from windowlib.pages.site import report, site
+from windowlib.storage.disk import Disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 KEY = 'key = ["user"]', 'key = ["account"]'
@@ -25,7 +26,7 @@ def edited(folder: Path, old: str, new: str, more: str = "") -> Definition:
     text = file.read_text(encoding="utf-8")
     assert old in text
     file.write_text(text.replace(old, new) + more, encoding="utf-8")
-    return load_definition(file).model_copy(update={"root": folder / "warehouse" / "clicks"})
+    return load_definition(file).model_copy(update={"store": Disk(folder / "warehouse" / "clicks")})
 
 
 def facts(definition: Definition) -> Pipeline:
@@ -41,8 +42,9 @@ def test_the_page_has_the_columns_of_the_tables(folder: Path, tmp_path: Path, ol
     assert {*found.results.columns[3:6]} == {"clicks", "total", "first"}
     assert found.late[0].examples.columns[0] == found.in_flight.columns[0] == "user"
     assert sum(hour.events or 0 for hour in found.hours) > 0
-    for page in (report(definition, wall_clock_ms()), *site([definition], tmp_path / "site", wall_clock_ms()).pages):
-        assert EDITED in page.read_text(encoding="utf-8")
+    built = site([definition], Disk(tmp_path / "site"), wall_clock_ms())
+    for page in (report(definition, wall_clock_ms()), *built.pages):
+        assert EDITED in Path(page).read_text(encoding="utf-8")
 
 
 def test_no_shown_command_would_be_refused(folder: Path) -> None:
@@ -58,5 +60,5 @@ def test_a_renamed_hidden_column_stays_hidden(folder: Path, old: str, new: str, 
     column = found.results.columns.index("user" if hide == "account" else "clicks")
     assert {row[column] for row in found.results.cells} == {"hidden"}
     if hide == "account":
-        page = report(load_definition(folder / "clicks.toml"), wall_clock_ms()).read_text(encoding="utf-8")
+        page = Path(report(load_definition(folder / "clicks.toml"), wall_clock_ms())).read_text(encoding="utf-8")
         assert not re.search(r"<td>u\d</td>", page)

@@ -23,6 +23,7 @@ from windowlib.pages.pipeline import pipeline
 from windowlib.pages.pipeline_state import observe_pipeline
 from windowlib.pages.site import report
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
 
 NOW_MS, DAY_MS = PLAN_TIME_MS + 60_000, 24 * 3_600_000
 
@@ -56,7 +57,7 @@ def hiding(folder: Path, *names: str) -> Definition:
     file = folder / "clicks.toml"
     text = file.read_text(encoding="utf-8").partition("[pages]")[0]
     file.write_text(f"{text}[pages]\nhide = {json.dumps(names)}\n", encoding="utf-8")
-    return load_definition(file).model_copy(update={"root": folder / "warehouse" / "clicks"})
+    return load_definition(file).model_copy(update={"store": Disk(folder / "warehouse" / "clicks")})
 
 
 @pytest.mark.spark
@@ -70,7 +71,7 @@ def test_a_key_is_in_no_title(folder: Path, spark: SparkSession) -> None:
         found = pipeline(observe_pipeline(definition, NOW_MS))
         assert found.runs[0].title == f"{said} {key}"
         assert found.decided[0].what == f"{said} {key}"
-    assert not re.search(r"\bu\d\b", html.unescape(report(definition, NOW_MS).read_text(encoding="utf-8")))
+    assert not re.search(r"\bu\d\b", html.unescape(Path(report(definition, NOW_MS)).read_text(encoding="utf-8")))
 
 
 @pytest.mark.spark
@@ -84,7 +85,7 @@ def test_a_hidden_key_is_not_in_the_reason_of_an_abandoned_rerun(folder: Path, s
         [given_up] = pipeline(observe_pipeline(definition, NOW_MS)).decided
         assert given_up.what == "abandon batch 4"
         assert ("key u99" in given_up.reason) is is_shown
-        assert ("u99" in report(definition, NOW_MS).read_text(encoding="utf-8")) is is_shown
+        assert ("u99" in Path(report(definition, NOW_MS)).read_text(encoding="utf-8")) is is_shown
 
 
 @pytest.mark.spark

@@ -13,6 +13,7 @@ from deltalake import Schema
 
 from docs.reference.on_disk import PARTS
 from tests.support.clicks import CLICKS
+from tests.support.disks import folder_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
 from windowlib.delta import commits as delta_commits
@@ -23,6 +24,7 @@ from windowlib.pages.gaps import HOUR_MS, step_ms
 from windowlib.pages.hours import CountingRule, Hour, hour_notes, hours
 from windowlib.pages.newest_rows import RecentRun
 from windowlib.pages.plots import days, gaps
+from windowlib.storage.disk import Disk
 
 KEYS = {part.where: {*part.keys} for part in PARTS}
 DAY_MS, MINUTE_MS = 24 * HOUR_MS, 60_000
@@ -36,14 +38,14 @@ def definition(folder: Path, window: str, aggregates: str = 'clicks = "count(*)"
     text = text.partition("[aggregates]")[0] + f"[aggregates]\n{aggregates}\n"
     (folder / "incoming").mkdir()
     (folder / "clicks.toml").write_text(text)
-    return load_definition(folder / "clicks.toml").model_copy(update={"root": folder / "warehouse"})
+    return load_definition(folder / "clicks.toml").model_copy(update={"store": Disk(folder / "warehouse")})
 
 
 def shown(
     made: Definition, watermark_ms: int, results: Sequence[tuple[int, int]], flying: Sequence[tuple[int, int]] = ()
 ) -> list[str]:
     """The gaps of a page, of results and windows in flight from start to end, an event each; the newest at 50 h."""
-    tables, stamp = Tables(made.root), pa.timestamp("us", tz="UTC")
+    tables, stamp = Tables(made.store), pa.timestamp("us", tz="UTC")
     columns = [("window_start", stamp), ("window_end", stamp), *((name, pa.int64()) for name in made.outputs)]
     rows = [(utc(start), utc(end), *(1 for _ in made.outputs)) for start, end in results]
     versions = {"results": put(tables, "results", pa.schema(columns), rows)}
@@ -61,7 +63,7 @@ def put(tables: Tables, name: str, schema: pa.Schema, rows: Sequence[tuple[objec
     table = tables[name]
     version = delta_commits.create(table, Schema.from_arrow(schema))
     data = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
-    return delta_commits.commit(table, version, add=[data_files.write(table.folder, data)]) if rows else version
+    return delta_commits.commit(table, version, add=[data_files.write(table.store, data)]) if rows else version
 
 
 def test_windows_of_a_day_have_no_gaps_within_the_day(tmp_path: Path) -> None:
@@ -142,9 +144,9 @@ def test_a_file_is_counted_again_if_the_counts_are_damaged(
     made = definition(tmp_path, SESSION)
     results = [(40 * HOUR_MS, 43 * HOUR_MS + 5 * MINUTE_MS), (45 * HOUR_MS, 46 * HOUR_MS)]
     shown(made, 47 * HOUR_MS, results, [(47 * HOUR_MS, 50 * HOUR_MS + 9 * MINUTE_MS)])
-    tables = Tables(made.root)
+    tables = Tables(made.store)
     run = newest_run(tables, made, 47 * HOUR_MS)
-    first, kept = hours(made, tables, [run], keep=True), made.root / hour_counts.FILE
+    first, kept = hours(made, tables, [run], keep=True), folder_of(made) / hour_counts.FILE
     assert json.loads(kept.read_text()).keys() == KEYS["pages/hours.json"]
     if damage is not None:
         kept.write_text(damage)
@@ -158,7 +160,7 @@ def test_a_file_is_counted_again_if_the_counts_are_damaged(
     assert counted == ([] if damage is None else [2, 1])
     table = tables["results"]
     more = pa.Table.from_pylist([{"window_start": utc(48 * HOUR_MS), "window_end": utc(49 * HOUR_MS), "clicks": 7}])
-    file = data_files.write(table.folder, more)
+    file = data_files.write(table.store, more)
     delta_commits.commit(table, run.versions["results"], add=[file])
     counted.clear()
     found = {hour.start_ms: hour.events for hour in hours(made, tables, [newest_run(tables, made, 47 * HOUR_MS)])}
@@ -171,12 +173,12 @@ def test_counts_of_other_settings_are_ignored(tmp_path: Path) -> None:
     """Those of sessions with another gap reach other hours."""
     made = definition(tmp_path, SESSION)
     shown(made, 47 * HOUR_MS, [(40 * HOUR_MS, 43 * HOUR_MS + 5 * MINUTE_MS)])
-    tables = Tables(made.root)
+    tables = Tables(made.store)
     run = newest_run(tables, made, 47 * HOUR_MS)
     fresh = hours(made, tables, [run], keep=True)
     text = made.file.read_text()
     made.file.write_text(text.replace('gap = "10m"', 'gap = "3m"'))
-    other = load_definition(made.file).model_copy(update={"root": made.root})
+    other = load_definition(made.file).model_copy(update={"store": made.store})
     assert [hour.is_gap for hour in hours(other, tables, [run])][:4] == [False] * 4
     assert [hour.is_gap for hour in fresh][:4] == [False] * 3 + [True]
 
@@ -184,7 +186,7 @@ def test_counts_of_other_settings_are_ignored(tmp_path: Path) -> None:
 def test_windows_in_flight_passed_by_the_watermark_are_counted_again(tmp_path: Path) -> None:
     made = definition(tmp_path, SESSION)
     shown(made, 46 * HOUR_MS, [], [(47 * HOUR_MS, 48 * HOUR_MS), (49 * HOUR_MS, 50 * HOUR_MS)])
-    tables = Tables(made.root)
+    tables = Tables(made.store)
     flying = [
         sum(hour.in_flight or 0 for hour in hours(made, tables, [newest_run(tables, made, passed)], keep=True))
         for passed in (46 * HOUR_MS, 48 * HOUR_MS, 47 * HOUR_MS, 50 * HOUR_MS)

@@ -26,7 +26,7 @@ HOUR_MS = 3_600_000
 
 def with_results(made: Definition, kind: pa.DataType, keys: list[Any]) -> tuple[Tables, dict[str, int]]:
     """A row of `results` for each key, an hour apart."""
-    tables, stamp = Tables(made.root), pa.timestamp("us", tz="UTC")
+    tables, stamp = Tables(made.store), pa.timestamp("us", tz="UTC")
     schema = pa.schema([("user", kind), ("window_start", stamp), ("window_end", stamp), ("clicks", pa.int64())])
     rows = [
         {"user": key, "window_start": utc(n * HOUR_MS), "window_end": utc((n + 1) * HOUR_MS), "clicks": 1_234_567}
@@ -34,7 +34,7 @@ def with_results(made: Definition, kind: pa.DataType, keys: list[Any]) -> tuple[
     ]
     table = tables["results"]
     version = delta_commits.create(table, Schema.from_arrow(schema))
-    data = data_files.write(table.folder, pa.Table.from_pylist(rows, schema=schema))
+    data = data_files.write(table.store, pa.Table.from_pylist(rows, schema=schema))
     return tables, {"results": delta_commits.commit(table, version, add=[data])}
 
 

@@ -19,6 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.support import browser, page_samples
+from tests.support.disks import folder_of
 from tests.support.page_samples import HOUR_MS, NAMES, NEW, NOW_MS, SCRIPT, TROUBLE, WAITING, WELL
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, load_definition
@@ -33,6 +34,7 @@ from windowlib.pages.rows import EXAMPLES
 from windowlib.pages.site import report, site
 from windowlib.pages.waiting_batch import lines
 from windowlib.publication.readers import read_table
+from windowlib.storage.disk import Disk
 
 AS_OF_MS = NOW_MS + 10 * 60_000
 
@@ -100,7 +102,7 @@ def test_trouble_comes_first(folder: Path) -> None:
 
 
 def test_a_pipeline_that_cannot_be_read_has_its_row(folder: Path, tmp_path: Path) -> None:
-    broken = definition(folder, WELL).model_copy(update={"root": tmp_path})
+    broken = definition(folder, WELL).model_copy(update={"store": Disk(tmp_path)})
     (tmp_path / "ledger" / "_delta_log").mkdir(parents=True)
     (tmp_path / "ledger" / "_delta_log" / f"{0:020}.json").touch()
     [row] = overviews([broken], AS_OF_MS)
@@ -261,7 +263,7 @@ def test_a_page_of_a_pipeline_that_never_ran(folder: Path) -> None:
     new = facts(folder, NEW)
     assert new.overview.state is State.NEW
     assert (new.runs, new.trends, new.hours, new.results.cells) == ([], [], [], [])
-    assert "There is no result yet." in report(definition(folder, NEW), AS_OF_MS).read_text(encoding="utf-8")
+    assert "There is no result yet." in Path(report(definition(folder, NEW), AS_OF_MS)).read_text(encoding="utf-8")
 
 
 def _written(file: Path, text: str) -> Path:
@@ -273,8 +275,8 @@ def test_hidden_columns_are_on_no_page(folder: Path) -> None:
     shown = definition(folder, TROUBLE)
     written = shown.file.read_text(encoding="utf-8").replace("[checks]", '[pages]\nhide = ["user"]\n[checks]')
     hiding = load_definition(_written(folder / "hiding.toml", written))
-    hidden = hiding.model_copy(update={"root": shown.root})
-    texts = [report(one, AS_OF_MS).read_text(encoding="utf-8") for one in (shown, hidden)]
+    hidden = hiding.model_copy(update={"store": shown.store})
+    texts = [Path(report(one, AS_OF_MS)).read_text(encoding="utf-8") for one in (shown, hidden)]
     keys = re.compile(r"u\d+&#34;|<td>u\d+</td>|alert\(1\)")
     assert [bool(keys.search(text)) for text in texts] == [True, False]
 
@@ -282,7 +284,7 @@ def test_hidden_columns_are_on_no_page(folder: Path) -> None:
 def test_two_pipelines_of_one_name_have_no_common_site(folder: Path, tmp_path: Path) -> None:
     one = definition(folder, WELL)
     with pytest.raises(InvalidSpec, match=f"two definitions have the name {WELL}"):
-        site([one, one], tmp_path, AS_OF_MS)
+        site([one, one], Disk(tmp_path), AS_OF_MS)
 
 
 def test_the_newest_verification_is_shown(
@@ -304,17 +306,17 @@ def test_the_newest_verification_is_shown(
     assert len(found.verified.differences.cells) == 0
 
     row = VerifyFinding("different", "results", {"user": SCRIPT}, {"start": 0, "end": 900_000}, "clicks", 2, 3)
-    last = verifications.last(copy / "warehouse" / WELL)
+    last = verifications.last(Disk(copy / "warehouse" / WELL))
     assert last is not None
     wrong = replace(last, outcome="different", differing={"results": 1}, differences=[json.dumps(asdict(row))])
-    verifications.keep(copy / "warehouse" / WELL, wrong)
+    verifications.keep(Disk(copy / "warehouse" / WELL), wrong)
     found = facts(copy, WELL)
     assert found.verified is not None
     assert found.verified.differences.cells[0][2:] == [
         SCRIPT, "1970-01-01 00:00:00 UTC to 1970-01-01 00:15:00 UTC", "clicks", "2", "3",
     ]  # fmt: skip
     assert "verify found windows that differ from the source" in found.overview.warnings[0]
-    page = report(definition(copy, WELL), AS_OF_MS).read_text(encoding="utf-8")
+    page = Path(report(definition(copy, WELL), AS_OF_MS)).read_text(encoding="utf-8")
     assert "differs from the source" in page
     assert SCRIPT not in page
 
@@ -324,9 +326,9 @@ def test_the_newest_verification_is_shown(
 
 @pytest.fixture(scope="module")
 def pages(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = site([definition(folder, name) for name in NAMES], tmp_path_factory.mktemp("a site"), AS_OF_MS)
+    made = site([definition(folder, name) for name in NAMES], Disk(tmp_path_factory.mktemp("a site")), AS_OF_MS)
     assert made.errors == []
-    return made.pages[0].parent
+    return Path(made.pages[0]).parent
 
 
 @pytest.fixture(scope="module")
@@ -447,7 +449,7 @@ def read_metrics(file: Path) -> dict[str, dict[str, float]]:
 
 
 def test_metrics_are_those_of_the_newest_batch(folder: Path, tmp_path: Path, trouble: Pipeline) -> None:
-    site([definition(folder, name) for name in NAMES], tmp_path, AS_OF_MS)
+    site([definition(folder, name) for name in NAMES], Disk(tmp_path), AS_OF_MS)
     found = read_metrics(tmp_path / "metrics.prom")
     newest = trouble.runs[0].run
     read = next(listed.run for listed in trouble.runs if listed.run.rerun is None)
@@ -467,5 +469,5 @@ def test_metrics_are_those_of_the_newest_batch(folder: Path, tmp_path: Path, tro
     assert found["windowlib_waiting_for_decision"] == {WELL: 0, TROUBLE: 0, WAITING: 1, NEW: 0}
     assert set(found["windowlib_results"]) == {WELL, TROUBLE, WAITING}
     report(definition(folder, WELL), AS_OF_MS)
-    alone = read_metrics(definition(folder, WELL).root / "metrics.prom")
+    alone = read_metrics(folder_of(definition(folder, WELL)) / "metrics.prom")
     assert alone["windowlib_results"] == {WELL: found["windowlib_results"][WELL]}

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.support.clicks import SCHEMA, arrive, clicks, events
+from tests.support.disks import folder_of
 from windowlib.batches.planning import plan
 from windowlib.cli.main import app
 from windowlib.cli.notifying import TRIES_LEFT, notifying
@@ -68,21 +69,21 @@ def without_key(definition: Definition) -> Path:
 def test_a_failed_plan_is_shown_until_one_succeeds(made: Definition, mistake) -> None:
     file = mistake(made)
     assert planned(made.file) != 0
-    kept = last_error.last(made.root)
+    kept = last_error.last(made.store)
     assert kept is not None
     assert (kept.command, kept.file) == ("plan", str(made.file))
     state, why = state_and_why(made)
     assert state is State.FAILING
     assert kept.sentence in why
     assert "1.parquet" in why
-    page = report(made, wall_clock_ms()).read_text(encoding="utf-8")
+    page = Path(report(made, wall_clock_ms())).read_text(encoding="utf-8")
     assert kept.sentence in html.unescape(page)
     assert "<title>clicks: failing</title>" in page
     when = instant(kept.at_ms // 1000 * 1000)
     assert f"the last plan of {made.file} ended at {when} with: {kept.sentence}" in said(made)
     file.unlink()
     assert planned(made.file) == 0
-    assert last_error.last(made.root) is None
+    assert last_error.last(made.store) is None
     assert state_and_why(made)[0] is State.NEW
     assert "ended at" not in said(made)
 
@@ -99,22 +100,22 @@ def test_a_plan_in_a_shell_leaves_the_state_of_the_pipeline_as_it_is(
     copy.write_text(text, encoding="utf-8")
     file = mistake(made)
     assert planned(copy, by_scheduler=False) != 0
-    assert last_error.last(made.root) is None
-    assert reported(made.root).newest == {}
+    assert last_error.last(made.store) is None
+    assert reported(made.store).newest == {}
     before = state_and_why(made)
     assert planned(made.file) != 0
     failing = state_and_why(made)
     assert failing[0] is State.FAILING
     assert before != failing
     assert f"the last plan of {made.file} ended at " in failing[1]
-    assert reported(made.root).newest["failure"].what == "began"
+    assert reported(made.store).newest["failure"].what == "began"
     file.unlink()
     assert planned(copy, by_scheduler=False) == 0
     assert state_and_why(made) == failing
-    assert reported(made.root).newest["failure"].what == "began"
+    assert reported(made.store).newest["failure"].what == "began"
     assert planned(made.file) == 0
     assert state_and_why(made)[0] is State.NEW
-    assert reported(made.root).newest["failure"].what == "over"
+    assert reported(made.store).newest["failure"].what == "over"
 
 
 def test_a_run_that_fails_names_the_definition_that_it_ran(made: Definition, tmp_path: Path) -> None:
@@ -129,13 +130,13 @@ def test_a_run_that_fails_names_the_definition_that_it_ran(made: Definition, tmp
     assert state is State.FAILING
     assert f"the last run of {copy} ended at " in why
     assert f"the last run of {copy} ended at " in said(made)
-    page = html.unescape(report(made, wall_clock_ms()).read_text(encoding="utf-8"))
+    page = html.unescape(Path(report(made, wall_clock_ms())).read_text(encoding="utf-8"))
     assert f"the last run of {copy} ended at " in page
 
 
 def test_a_successful_plan_keeps_the_error_of_a_run(made: Definition) -> None:
     last_error.keep(
-        made.root, last_error.LastError("run", "the engine is gone", wall_clock_ms(), "/pipelines/clicks.toml")
+        made.store, last_error.LastError("run", "the engine is gone", wall_clock_ms(), "/pipelines/clicks.toml")
     )
     arrive(made.file.parent, 1, events(1))
     assert planned(made.file) == 0
@@ -152,7 +153,7 @@ def test_a_plan_without_a_run_is_planned_and_not_running(made: Definition) -> No
         State.PLANNED,
         "batch 1 was planned 2d 1m ago, and no run has begun it yet",
     )
-    last_error.keep(made.root, last_error.LastError("run", "no space left", in_two_days_ms, "/pipelines/clicks.toml"))
+    last_error.keep(made.store, last_error.LastError("run", "no space left", in_two_days_ms, "/pipelines/clicks.toml"))
     assert state_and_why(made, in_two_days_ms)[0] is State.FAILING
 
 
@@ -160,7 +161,7 @@ def test_a_batch_that_was_approved_long_after_its_plan_waits_for_the_next_run(ma
     arrive(made.file.parent, 1, events(1))
     hour_ago_ms = wall_clock_ms() - 3_600_000
     plan(made, lambda: hour_ago_ms)
-    ledger = Ledger(made.root, wall_clock_ms, made.lease_timeout_ms)
+    ledger = Ledger(made.store, wall_clock_ms, made.lease_timeout_ms)
     _, claim = ledger.claim()
     ledger.write(prepare_row(1, Prepared("_prepared/1.json", "checksum"), "half of it has no key"), claim.epoch)
     ledger.write({"kind": "release"}, claim.epoch)
@@ -174,7 +175,7 @@ def test_a_batch_that_was_approved_long_after_its_plan_waits_for_the_next_run(ma
 @pytest.mark.parametrize("claimed_first", [True, False])
 def test_a_failed_run_without_a_claim_is_shown_at_once(made: Definition, claimed_first: bool) -> None:
     arrive(made.file.parent, 1, events(1))
-    ledger = Ledger(made.root, wall_clock_ms, made.lease_timeout_ms)
+    ledger = Ledger(made.store, wall_clock_ms, made.lease_timeout_ms)
     if not claimed_first:
         plan(made)
     _, claim = ledger.claim()
@@ -183,7 +184,7 @@ def test_a_failed_run_without_a_claim_is_shown_at_once(made: Definition, claimed
     assert state_and_why(made)[0] is State.RUNNING
     ledger.write({"kind": "release"}, claim.epoch)
     assert state_and_why(made) == (State.FAILING, "the run that worked on batch 1 ended without finishing it")
-    last_error.keep(made.root, last_error.LastError("run", "no space left", wall_clock_ms(), "/pipelines/clicks.toml"))
+    last_error.keep(made.store, last_error.LastError("run", "no space left", wall_clock_ms(), "/pipelines/clicks.toml"))
     assert "no space left" in state_and_why(made)[1]
     ledger.claim()
     found = overview(observe_pipeline(made, wall_clock_ms()))
@@ -210,14 +211,14 @@ def test_the_end_of_a_command_decides_about_earlier_errors(
     made: Definition, command: last_error.Command, error: Exception | None, kept_after: bool
 ) -> None:
     earlier = last_error.LastError("run", "the engine is gone", 5, "/pipelines/clicks.toml")
-    last_error.keep(made.root, earlier)
+    last_error.keep(made.store, earlier)
     with (
         contextlib.suppress(ValueError, Superseded, Rejected),
         notifying(made, lambda: command == "run", command=command),
     ):
         if error:
             raise error
-    kept = last_error.last(made.root)
+    kept = last_error.last(made.store)
     assert (kept is not None) is kept_after
     if isinstance(error, ValueError):
         assert kept is not None
@@ -225,7 +226,7 @@ def test_the_end_of_a_command_decides_about_earlier_errors(
 
 
 def test_an_error_that_cannot_be_stored_hides_no_other(made: Definition, capsys: pytest.CaptureFixture[str]) -> None:
-    (made.root / last_error.FILE).mkdir(parents=True)  # a folder where the file should be
+    (folder_of(made) / last_error.FILE).mkdir(parents=True)  # a folder where the file should be
     with pytest.raises(ValueError, match="what went wrong"), notifying(made, command="run"):
         raise ValueError("what went wrong")
     assert "the outcome could not be saved for its pages" in capsys.readouterr().err

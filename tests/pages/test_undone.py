@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import PLAN_TIME_MS, SCHEMA, START_MS, clock, events
+from tests.support.disks import folder_of
 from windowlib.decisions.adopt import adopt
 from windowlib.decisions.advance_watermark import advance_watermark
 from windowlib.decisions.rollback import forecast_rollback, rollback
@@ -23,13 +24,14 @@ from windowlib.pages.pipeline import Pipeline, pipeline
 from windowlib.pages.pipeline_state import observe_pipeline
 from windowlib.pages.site import report
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 WEEK_MS, NOW_MS = 7 * 24 * 3_600_000, PLAN_TIME_MS + 60_000
 
 
 def of(folder: Path) -> Definition:
-    return load_definition(folder / "clicks.toml").model_copy(update={"root": folder / "warehouse" / "clicks"})
+    return load_definition(folder / "clicks.toml").model_copy(update={"store": Disk(folder / "warehouse" / "clicks")})
 
 
 def facts(definition: Definition, now_ms: int = NOW_MS) -> Pipeline:
@@ -37,7 +39,7 @@ def facts(definition: Definition, now_ms: int = NOW_MS) -> Pipeline:
 
 
 def page_of(definition: Definition, now_ms: int = NOW_MS) -> str:
-    return html.unescape(report(definition, now_ms).read_text(encoding="utf-8"))
+    return html.unescape(Path(report(definition, now_ms)).read_text(encoding="utf-8"))
 
 
 def newest_of(*files: int) -> int:
@@ -102,7 +104,7 @@ def test_a_rollback_shows_its_changes_of_results(moved: Definition, days_later: 
 
 def test_an_adoption_shows_its_changes_of_results(folder: Path) -> None:
     definition = of(folder)
-    gone = DeltaTable(definition.root / "results").delete("user = 'u1'")["num_deleted_rows"]
+    gone = DeltaTable(folder_of(definition) / "results").delete("user = 'u1'")["num_deleted_rows"]
     adopt(definition, "ann", "not wanted", clock)
     said = f"Batch 4, adopt what another program changed. Rows of results: 0 added, {gone:,} removed."
     assert said in page_of(definition)
@@ -111,7 +113,7 @@ def test_an_adoption_shows_its_changes_of_results(folder: Path) -> None:
 def test_an_adoption_of_other_tables_changes_no_result(folder: Path) -> None:
     definition = of(folder)
     changed_ms = facts(definition).overview.changed_ms
-    DeltaTable(definition.root / "seen_ids").delete("event_id = '1-0'")
+    DeltaTable(folder_of(definition) / "seen_ids").delete("event_id = '1-0'")
     later_ms = PLAN_TIME_MS + 30_000
     adopt(definition, "ann", "not wanted", lambda: later_ms)
     assert "adopt what another program changed. Rows of results: 0 added, 0 removed." in page_of(definition)

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from tests.support.clicks import CLICKS, MINUTE_MS, PLAN_TIME_MS, START_MS, arrive, clicks, clock
+from tests.support.disks import folder_of
 from windowlib.cli.main import app
 from windowlib.decisions.advance_watermark import forecast_advance
 from windowlib.definition.definition import Definition
@@ -38,12 +39,12 @@ def one(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Defini
     advance(definition, lambda: spark, clock=clock)
     compared = dict.fromkeys(("results", "open_windows", "late_events"), 1)
     made = Verification(utc(PLAN_TIME_MS), 2, "equal", None, None, 1, 0, 1, 1, compared, {}, [], [])
-    keep(definition.root, made)
+    keep(definition.store, made)
     return definition
 
 
 def test_a_page(one: Definition) -> None:
-    page = html.unescape(report(one, PLAN_TIME_MS + MINUTE_MS).read_text(encoding="utf-8"))
+    page = html.unescape(Path(report(one, PLAN_TIME_MS + MINUTE_MS)).read_text(encoding="utf-8"))
     assert "1 row of open_windows" in page
     assert "1 late event;" in page
     assert "1 event in results" in page
@@ -54,7 +55,7 @@ def test_a_page(one: Definition) -> None:
 
 def test_commands(one: Definition, tmp_path: Path) -> None:
     def said(*arguments: str) -> str:
-        return CliRunner().invoke(app, [*arguments], env={"WINDOWLIB_WAREHOUSE": str(one.root.parent)}).output
+        return CliRunner().invoke(app, [*arguments], env={"WINDOWLIB_WAREHOUSE": str(folder_of(one).parent)}).output
 
     picture = tmp_path / "late.svg"
     commands = [

@@ -64,6 +64,6 @@ def test_coalesced_tasks_give_the_same_tables_and_few_files(
     assert int(str(many_tasks.conf.get(PARTITIONS))) > ADAPTIVE_FROM_TASKS
     assert tables(many) == tables(few)
     for table in ("results", "open_windows"):
-        opened = [Table(of.root / table) for of in (few, many)]
+        opened = [Table(of.store.below(table)) for of in (few, many)]
         in_few, in_many = (len(one.files(one.version())) for one in opened)
         assert in_many <= in_few

@@ -13,6 +13,7 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock
+from tests.support.disks import folder_of
 from tests.support.strategies import ALL
 from windowlib.definition.definition import Definition
 from windowlib.publication.readers import duckdb_views, read_table, table_versions
@@ -84,7 +85,7 @@ def test_duckdb_filters_find_all_their_rows(pipeline: Definition, table: str) ->
 
 
 def test_delta_rs_finds_long_keys(pipeline: Definition) -> None:
-    rows, folder = read_table(pipeline, "results"), pipeline.root / "results"
+    rows, folder = read_table(pipeline, "results"), folder_of(pipeline) / "results"
     files = fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
     for user in {*rows["user"].to_pylist()}:
         table = DeltaTable(str(folder), version=table_versions(pipeline)["results"])

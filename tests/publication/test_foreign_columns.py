@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, Field
 
+from tests.support.disks import folder_of
 from tests.support.simple_batches import Reader, compute_simply, no_spark, pipeline, read_simply
 from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.decisions.adopt import forecast_adopt
@@ -39,7 +40,7 @@ def begun(after_one: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> D
 
 
 def versions(definition: Definition) -> dict[str, int | None]:
-    opened = Tables(definition.root)
+    opened = Tables(definition.store)
     return {name: opened[name].version() for name in COMMIT_ORDER}
 
 
@@ -54,7 +55,7 @@ def add_column(table: DeltaTable) -> None:
 @pytest.mark.parametrize("name", ["results", "open_windows", "source_files"])
 @pytest.mark.parametrize("later", [False, True], ids=["", "and changes a setting afterwards"])
 def test_a_column_added_by_another_program_stops_the_run(begun: Definition, name: str, later: bool) -> None:
-    table = DeltaTable(begun.root / name)
+    table = DeltaTable(folder_of(begun) / name)
     left = table.version()
     add_column(table)
     if later:
@@ -67,7 +68,7 @@ def test_a_column_added_by_another_program_stops_the_run(begun: Definition, name
     for forecast in (forecast_restore, forecast_adopt):
         with pytest.raises(CannotUndo, match="columns"):
             forecast(begun)
-    DeltaTable(begun.root / name).restore(left)
+    DeltaTable(folder_of(begun) / name).restore(left)
     goes_on(begun)
 
 
@@ -86,7 +87,7 @@ def set_comment(table: DeltaTable) -> None:
 
 @pytest.mark.parametrize("harmless", [set_property, set_comment])
 def test_settings_and_comments_are_not_columns(begun: Definition, harmless: Callable[[DeltaTable], None]) -> None:
-    harmless(DeltaTable(begun.root / "results"))
+    harmless(DeltaTable(folder_of(begun) / "results"))
     goes_on(begun)
 
 
@@ -96,18 +97,18 @@ def test_a_column_added_while_a_batch_is_prepared(begun: Definition, monkeypatch
         patch.setattr(delta_commits, "commit_logged", stopping(delta_commits.commit_logged, "results"))
         with pytest.raises(RuntimeError, match="stopped"):
             advance(begun, no_spark)
-    table = DeltaTable(begun.root / "results")
+    table = DeltaTable(folder_of(begun) / "results")
     left = table.version()
     add_column(table)
     with pytest.raises(ForeignChange, match=rf"table results: .* ADD COLUMN, .*TO VERSION AS OF {left}"):
         advance(begun, no_spark)
-    DeltaTable(begun.root / "results").restore(left)
+    DeltaTable(folder_of(begun) / "results").restore(left)
     goes_on(begun)
 
 
 def stopping(commit: Callable[..., int], name: str) -> Callable[..., int]:
     def committing(table: Table, *rest: object) -> int:
-        if table.folder.name == name:
+        if folder_of(table).name == name:
             raise RuntimeError("stopped")
         return commit(table, *rest)
 

@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 
 from tests.support.clicks import clicks, clock, tables
 from tests.support.damage import damage_rows
+from tests.support.disks import folder_of
 from windowlib.batches.planning import plan
-from windowlib.cli.exits import USER, pipeline_folder, print_error
+from windowlib.cli.exits import USER, pipeline_tables, print_error
 from windowlib.contract.tables import TABLES
 from windowlib.decisions.rollback import forecast_rollback, rollback
 from windowlib.decisions.verdicts import abandon
@@ -48,13 +49,13 @@ def pipeline(after_two: Path, tmp_path: Path) -> Definition:
 
 
 def versions(definition: Definition) -> dict[str, int | None]:
-    opened = Tables(definition.root)
+    opened = Tables(definition.store)
     return {name: opened[name].version() for name in TABLES if name != "ledger"}
 
 
 def lose(definition: Definition, table: str) -> list[str]:
     """Deletes the files that the newest entry of a table's log has added."""
-    folder, newest = definition.root / table, DeltaTable(definition.root / table).version()
+    folder, newest = folder_of(definition) / table, DeltaTable(folder_of(definition) / table).version()
     gone = sorted(log.entry(Disk(folder), newest).added)
     for path in gone:
         (folder / path).unlink()
@@ -78,7 +79,7 @@ def test_a_missing_file_is_named(spark: SparkSession, pipeline: Definition, tabl
 
 def damage(definition: Definition, table: str, how: str) -> list[str]:
     """Cuts the files that the newest entry of a table's log has added, or overwrites their ends, or only their rows."""
-    folder, newest = definition.root / table, DeltaTable(definition.root / table).version()
+    folder, newest = folder_of(definition) / table, DeltaTable(folder_of(definition) / table).version()
     damaged = sorted(log.entry(Disk(folder), newest).added)
     for path in (folder / path for path in damaged):
         if how == "rows":
@@ -145,7 +146,7 @@ def test_a_file_of_ids_that_is_gone_is_named_once_a_batch_may_repeat_one(
 
 def test_the_vacuum_is_named(spark: SparkSession, pipeline: Definition) -> None:
     """Rows were deleted, VACUUM deleted the old files, and then the table was restored without them."""
-    table = DeltaTable(pipeline.root / "results")
+    table = DeltaTable(folder_of(pipeline) / "results")
     left = table.version()
     table.delete("user = 'u1'")
     table.vacuum(0, enforce_retention_duration=False, dry_run=False)
@@ -173,12 +174,13 @@ def test_the_way_back_is_to_a_batch_that_was_committed(spark: SparkSession, pipe
     assert [one.batch_id for one in advance(pipeline, lambda: spark, clock=clock)] == [4]
     lose(pipeline, "results")
     with pytest.raises(LostFiles, match=r"a batch before 4, .*`\S*windowlib rollback PIPELINE.toml --to-batch 2 "):
-        check_all(Tables(pipeline.root), InspectionDepth())
-    results = Tables(pipeline.root)["results"]
-    for file in (pipeline.root / "ledger").glob("*.parquet"):  # then there is no way back
+        check_all(Tables(pipeline.store), InspectionDepth())
+    tables = Tables(pipeline.store)
+    files = tables["results"].files(tables["results"].version())
+    for file in (folder_of(pipeline) / "ledger").glob("*.parquet"):  # then there is no way back
         file.unlink()
     with pytest.raises(LostFiles, match=r"^a file of table results is gone: .* from a backup of the warehouse$"):
-        check_exist(results, results.files(results.version()))
+        check_exist(tables, "results", files)
 
 
 def counted(definition: Definition, table: str) -> list[str]:
@@ -189,7 +191,7 @@ def counted(definition: Definition, table: str) -> list[str]:
 
 def test_other_commands_name_it_too(pipeline: Definition, capsys: pytest.CaptureFixture[str]) -> None:
     lose(pipeline, "late_events")
-    pipeline_folder.set(pipeline.root)
+    pipeline_tables.set(pipeline.store)
     with pytest.raises(FileNotFoundError) as error:
         tables(pipeline, ["late_events"])
     assert print_error(error.value, "read") == USER

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from windowlib.ledger.prepare import TableChange
 from windowlib.model.errors import StateMismatch
 from windowlib.publication import publish
 from windowlib.publication.publish import StagedChanges
+from windowlib.storage.disk import Disk
 
 A, B, C = DataFile("a.parquet", 1, 10), DataFile("b.parquet", 2, 20), DataFile("c.parquet", 3, 30)
 
@@ -59,49 +58,11 @@ def test_rows_are_counted_by_files() -> None:
 
 
 def test_staged_files_are_found_with_the_partitions_of_their_path(tmp_path: Path) -> None:
+    store = Disk(tmp_path)
     for path in ("part=added/day=3/1.parquet", "2.parquet", "odd/part=a=b/3.parquet", "part=added/_SUCCESS"):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).touch()
-    found = {path.name: partition for path, partition in publish.staged(tmp_path)}
+        store.put(f"s/{path}", b"")
+    found = {path.rpartition("/")[2]: partition for path, partition in publish.staged(store, "s")}
     assert found == {"1.parquet": {"part": "added", "day": "3"}, "2.parquet": {}, "3.parquet": {"part": "a=b"}}
-
-
-@pytest.mark.parametrize(
-    ("partition", "path"), [({}, "new.parquet"), ({"day": 3, "change": "added"}, "day=3/change=added/new.parquet")]
-)
-def test_a_staged_file_is_moved_into_its_partition(tmp_path: Path, partition: Mapping[str, Any], path: str) -> None:
-    pq.write_table(pa.table({"n": [5, 7]}), tmp_path / "staged.parquet")
-    for _ in range(2):  # the folder of the partition may be there
-        moved = publish.move(tmp_path / "staged.parquet", tmp_path / "results", "new.parquet", partition)
-        assert (moved.path, moved.rows, moved.partition, moved.low, moved.high) == (
-            path,
-            2,
-            partition,
-            {"n": 5},
-            {"n": 7},
-        )
-        assert not (tmp_path / "staged.parquet").exists()
-        os.replace(tmp_path / "results" / path, tmp_path / "staged.parquet")
-
-
-@pytest.mark.parametrize("can_link", [True, False])
-def test_a_file_of_one_table_is_given_to_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_link: bool
-) -> None:
-    if not can_link:
-        monkeypatch.setattr(os, "link", refuse)
-    file = data_files.write(tmp_path / "results", pa.table({"n": [5]}))
-    given = publish.link(file, tmp_path / "results", tmp_path / "changes", "new.parquet", {"change": "added"})
-    assert given == DataFile(
-        "change=added/new.parquet", file.size_bytes, 1, {"change": "added"}, {"n": 5}, {"n": 5}, {"n": 0}
-    )
-    there, here = tmp_path / "changes" / given.path, tmp_path / "results" / file.path
-    assert there.read_bytes() == here.read_bytes()
-    assert (there.stat().st_ino == here.stat().st_ino) == can_link
-
-
-def refuse(*_: object) -> None:
-    raise OSError("no links here")
 
 
 # -- columns ---------------------------------------------------------------------------------------------------------
@@ -154,7 +115,7 @@ def test_an_engine_reads_all_columns_but_those_of_partitions(tables: Tables) -> 
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Tables:
-    return Tables(tmp_path)
+    return Tables(Disk(tmp_path))
 
 
 def holding(tables: Tables, name: str, columns: Schema, rows: int = 2) -> list[DataFile]:
@@ -162,7 +123,7 @@ def holding(tables: Tables, name: str, columns: Schema, rows: int = 2) -> list[D
     table = tables[name]
     delta_commits.create(table, columns)
     arrow = pa.schema(columns.to_arrow())
-    made = [data_files.write(table.folder, pa.Table.from_pylist([{}], schema=arrow)) for _ in range(rows)]
+    made = [data_files.write(table.store, pa.Table.from_pylist([{}], schema=arrow)) for _ in range(rows)]
     if made:
         delta_commits.commit(table, 0, add=made)
     return sorted(table.files(table.version()), key=lambda file: file.path)
@@ -170,25 +131,25 @@ def holding(tables: Tables, name: str, columns: Schema, rows: int = 2) -> list[D
 
 def test_a_table_that_does_not_change_stays_where_it_is(tables: Tables) -> None:
     for start in (None, 4):
-        assert publish.table_change(tables, "results", StagedChanges(), start) == TableChange("results", start)
+        assert publish.table_change(tables, "results", StagedChanges(), start) == (TableChange("results", start), {})
 
 
 def test_a_new_table_is_created_with_the_columns_of_its_first_batch(tables: Tables) -> None:
-    found = publish.table_change(tables, "results", StagedChanges([A], schema=schema(n="long")), None)
+    found, _ = publish.table_change(tables, "results", StagedChanges([A], schema=schema(n="long")), None)
     assert found == TableChange("results", None, schema(n="long").to_json(), ("window_day",), (logged(A),))
 
 
 def test_a_new_table_of_rows_is_created_with_its_own_columns(tables: Tables) -> None:
     row = {"batch_id": 1, "plan_time": None, "figure": "rows_read", "value": 3}
-    found = publish.table_change(tables, RUN_METRICS.name, StagedChanges(rows=[row]), None)
+    found, contents = publish.table_change(tables, RUN_METRICS.name, StagedChanges(rows=[row]), None)
     assert found.schema == RUN_METRICS.schema().to_json()
     [file] = found.add
-    assert data_files.read_parquet(tables.root / RUN_METRICS.name / file.path).to_pylist() == [row]
+    assert pq.read_table(pa.BufferReader(contents[file.path])).to_pylist() == [row]
 
 
 def test_equal_columns_change_no_columns(tables: Tables) -> None:
     files = holding(tables, "results", schema(n="long"))
-    found = publish.table_change(tables, "results", StagedChanges([A], files[:1], schema=schema(n="long")), 1)
+    found, _ = publish.table_change(tables, "results", StagedChanges([A], files[:1], schema=schema(n="long")), 1)
     assert (found.schema, found.columns) == (None, None)
     assert (found.add, found.remove) == ((logged(A),), (logged(files[0]),))
 
@@ -196,7 +157,7 @@ def test_equal_columns_change_no_columns(tables: Tables) -> None:
 @pytest.mark.parametrize("rows", [0, 2])
 def test_other_columns_are_accepted_if_no_row_stays(tables: Tables, rows: int) -> None:
     files, other = holding(tables, "open_windows", schema(n="long"), rows), schema(n="long", published="string")
-    found = publish.table_change(tables, "open_windows", StagedChanges([A], files, schema=other), 1 if rows else 0)
+    found, _ = publish.table_change(tables, "open_windows", StagedChanges([A], files, schema=other), 1 if rows else 0)
     assert (found.schema, found.columns) == (None, other.to_json())
 
 
@@ -230,7 +191,7 @@ def test_a_column_that_may_be_added_is_refused_where_rows_without_it_stay(tables
 
 def test_the_feed_keeps_the_columns_of_earlier_definitions(tables: Tables) -> None:
     holding(tables, "result_changes", schema(n="long", earlier="string"))
-    found = publish.table_change(tables, "result_changes", StagedChanges([A], schema=schema(n="long")), 1)
+    found, _ = publish.table_change(tables, "result_changes", StagedChanges([A], schema=schema(n="long")), 1)
     assert (found.columns, found.add) == (None, (logged(A),))
     with pytest.raises(StateMismatch, match=r'result_changes .*: n is "long", now "double"'):
         publish.table_change(tables, "result_changes", StagedChanges([A], schema=schema(n="double")), 1)

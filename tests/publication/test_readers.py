@@ -19,6 +19,7 @@ from pyarrow import fs
 
 from tests.support.clicks import FILES, clicks
 from tests.support.delta_reader import FILTERS, MAINTAINED, OLD, READ_MAINTAINED
+from tests.support.disks import folder_of
 from tests.support.follower import apply_changes
 from tests.support.strategies import ALL
 from windowlib.contract.tables import TABLES
@@ -27,6 +28,7 @@ from windowlib.delta import commits as delta_commits
 from windowlib.delta import small_tables as small
 from windowlib.delta.tables import Table
 from windowlib.publication.readers import duckdb_views, read_table, snapshot
+from windowlib.storage.disk import Disk
 
 Row = dict[str, Any]
 # No window of the clicks keeps elements, no run is a dry run, no file is set aside, no notice sent, nothing maintained.
@@ -82,12 +84,12 @@ class TestReaders:
         folder = pipeline.file.parent / MAINTAINED / table
         rows = seen_by_spark(pipeline, f"{MAINTAINED} {table}")
         assert rows
-        assert in_order(rows) == in_order(snapshot(Table(folder), DeltaTable(folder).version()).to_pylist())
+        assert in_order(rows) == in_order(snapshot(Table(Disk(folder)), DeltaTable(folder).version()).to_pylist())
         assert all((folder / path).exists() for path in removed(folder))  # the files that VACUUM would look for
 
     @pytest.mark.parametrize("table", ["results", "open_windows", "result_changes", "late_events"])
     def test_duckdb_reads_what_delta_rs_reads(self, pipeline: Definition, table: str) -> None:
-        folder = pipeline.root / table
+        folder = folder_of(pipeline) / table
         files = fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
         dataset = DeltaTable(str(folder)).to_pyarrow_dataset(filesystem=files)
         with duckdb.connect() as connection:
@@ -108,13 +110,13 @@ class TestReaders:
         assert in_order(seen_by_spark(pipeline, "view of results")) == in_order(results(pipeline))
 
     def test_versions_are_read_as_they_were(self, pipeline: Definition) -> None:
-        folder = pipeline.root / "results"
-        newest = Table(folder).version()
+        folder = folder_of(pipeline) / "results"
+        newest = Table(Disk(folder)).version()
         assert newest == 4  # created, then one commit a batch
         sizes = []
         for version in range(newest + 1):
             then = seen_by_spark(pipeline, f"version {version}")
-            assert in_order(then) == in_order(snapshot(Table(folder), version).to_pylist())
+            assert in_order(then) == in_order(snapshot(Table(Disk(folder)), version).to_pylist())
             sizes.append(len(then))
         assert sizes == sorted(set(sizes))
 
@@ -134,9 +136,9 @@ class TestReaders:
 
     @pytest.mark.parametrize("table", [name for name in WRITTEN if name != "ledger"])
     def test_statistics_bracket_the_values_of_their_file(self, pipeline: Definition, table: str) -> None:
-        folder = pipeline.root / table
+        folder = folder_of(pipeline) / table
         bracketed = 0
-        for file in Table(folder).files(Table(folder).version()):
+        for file in Table(Disk(folder)).files(Table(Disk(folder)).version()):
             rows = pq.ParquetFile(folder / file.path).read()
             assert rows.num_rows == file.rows
             for column in file.low.keys() & file.high.keys():
@@ -147,11 +149,11 @@ class TestReaders:
         assert bracketed
 
     def test_readers_ignore_columns_that_the_table_lacks(self, pipeline: Definition) -> None:
-        folder = pipeline.root / "results"
+        folder = folder_of(pipeline) / "results"
         columns = {field.name for field in DeltaTable(str(folder)).schema().fields}
         in_files = {
             name
-            for file in Table(folder).files(Table(folder).version())
+            for file in Table(Disk(folder)).files(Table(Disk(folder)).version())
             for name in pq.read_schema(folder / file.path).names
         }
         assert {"window_start_ms", "state_window_start_ms", "p0_count"} <= in_files - columns
@@ -184,9 +186,9 @@ def test_statistics_keep_to_what_readers_understand(tmp_path: Path) -> None:
         "flag": pa.array([False, True]),
     }
     table = pa.table(columns)
-    version = delta_commits.create(Table(tmp_path), Schema.from_arrow(table.schema))
-    version = small.append_rows(Table(tmp_path), version, table.to_pylist())
-    [file] = Table(tmp_path).files(version)
+    version = delta_commits.create(Table(Disk(tmp_path)), Schema.from_arrow(table.schema))
+    version = small.append_rows(Table(Disk(tmp_path)), version, table.to_pylist())
+    [file] = Table(Disk(tmp_path)).files(version)
     assert file.low["at"] <= first
     assert file.high["at"] >= last
     assert last - timedelta(milliseconds=-1) >= file.high["at"]

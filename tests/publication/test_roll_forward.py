@@ -31,7 +31,7 @@ JSON_SCHEMA = Schema.from_arrow(SCHEMA).to_json()
 
 
 def version(root: Path, name: str) -> int | None:
-    return Tables(root)[name].version()
+    return Tables(Disk(root))[name].version()
 
 
 def values(root: Path) -> dict[str, list[int]]:
@@ -39,7 +39,7 @@ def values(root: Path) -> dict[str, list[int]]:
     return {
         name: sorted(
             value
-            for file in Tables(root)[name].files(version(root, name))
+            for file in Tables(Disk(root))[name].files(version(root, name))
             for value in pq.ParquetFile(root / name / file.path).read()["value"].to_pylist()
         )
         for name in TABLES
@@ -53,8 +53,8 @@ def publication(root: Path, batch_id: int, *rows: int) -> Publication:
         folder = root / name
         folder.mkdir(parents=True, exist_ok=True)
         start = version(root, name)
-        file = data_files.write(folder, pa.table({"value": pa.array(rows, pa.int64())}))
-        old = Tables(root)[name].files(start) if name == "results" else []
+        file = data_files.write(Disk(folder), pa.table({"value": pa.array(rows, pa.int64())}))
+        old = Tables(Disk(root))[name].files(start) if name == "results" else []
         changes.append(
             TableChange(
                 name,
@@ -68,7 +68,7 @@ def publication(root: Path, batch_id: int, *rows: int) -> Publication:
 
 
 def roll(root: Path, what: Publication) -> dict[str, int]:
-    return roll_forward.roll_forward(Tables(root), what, roll_forward.judge(Tables(root), what))
+    return roll_forward.roll_forward(Tables(Disk(root)), what, roll_forward.judge(Tables(Disk(root)), what))
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_it_creates_tables_and_replaces_files(root: Path) -> None:
 def test_a_second_roll_forward_changes_nothing(root: Path) -> None:
     third = publication(root, 3, 4)
     versions = roll(root, third)
-    assert {one.state for one in roll_forward.judge(Tables(root), third)} == {PublicationState.DONE}
+    assert {one.state for one in roll_forward.judge(Tables(Disk(root)), third)} == {PublicationState.DONE}
     assert roll(root, third) == versions
     assert {name: version(root, name) for name in TABLES} == versions
 
@@ -157,14 +157,14 @@ def test_a_table_changed_by_another_program_is_named(root: Path) -> None:
     DeltaTable(root / "run_metrics").delete("value = 1")
     before = {name: version(root, name) for name in TABLES}
     with pytest.raises(ForeignChange, match=r"another program changed table run_metrics: version 3, DELETE, by"):
-        roll_forward.judge(Tables(root), what)
+        roll_forward.judge(Tables(Disk(root)), what)
     assert {name: version(root, name) for name in TABLES} == before
 
 
 def test_a_compaction_that_kept_the_files_to_remove_is_accepted(root: Path) -> None:
     what = publication(root, 3, 4)
     DeltaTable(root / "run_metrics").optimize.compact()
-    assert [one.state for one in roll_forward.judge(Tables(root), what)][-1] is PublicationState.MOVED_ON
+    assert [one.state for one in roll_forward.judge(Tables(Disk(root)), what)][-1] is PublicationState.MOVED_ON
     roll(root, what)
     assert values(root)["run_metrics"] == [1, 2, 3, 4]
 
@@ -173,10 +173,10 @@ def compacted(root: Path) -> tuple[Publication, Path]:
     """A publication that replaces files of `results`, and a compaction that removed these files afterwards."""
     roll(root, replace(publication(root, 3, 4), changes=publication(root, 3, 4).changes[:1]))
     folder = root / "results"
-    extra = data_files.write(folder, pa.table({"value": pa.array([30], pa.int64())}))
+    extra = data_files.write(Disk(folder), pa.table({"value": pa.array([30], pa.int64())}))
     newest = version(root, "results")
     assert newest is not None
-    delta_commits.commit(Tables(root)["results"], newest, add=[extra])
+    delta_commits.commit(Tables(Disk(root))["results"], newest, add=[extra])
     what = publication(root, 4, 5)
     DeltaTable(folder).optimize.compact()
     return what, folder
@@ -188,7 +188,7 @@ def compacted(root: Path) -> tuple[Publication, Path]:
 )
 def test_a_compaction_of_files_to_remove_is_undone(root: Path) -> None:
     what, folder = compacted(root)
-    assert [one.state for one in roll_forward.judge(Tables(root), what)][1] is PublicationState.COMPACTED
+    assert [one.state for one in roll_forward.judge(Tables(Disk(root)), what)][1] is PublicationState.COMPACTED
     roll(root, what)
     assert values(root)["results"] == [5]
     newest = version(root, "results")
@@ -203,7 +203,7 @@ def test_a_compaction_whose_old_files_are_deleted_stops_the_publication(root: Pa
         ForeignChange,
         match=r"deleted file of table results, .* compacted .* `\S*windowlib abandon PIPELINE.toml --reason .….` drops",
     ):
-        roll_forward.judge(Tables(root), what)
+        roll_forward.judge(Tables(Disk(root)), what)
 
 
 @pytest.mark.fault(
@@ -211,10 +211,10 @@ def test_a_compaction_whose_old_files_are_deleted_stops_the_publication(root: Pa
     "publication stops before any table changes; the table stays readable",
 )
 def test_a_compaction_is_not_undone_if_a_file_is_gone(root: Path) -> None:
-    table = Tables(root)["results"]
+    table = Tables(Disk(root))["results"]
     start = table.version()
     assert start is not None
-    extra = data_files.write(root / "results", pa.table({"value": pa.array([30], pa.int64())}))
+    extra = data_files.write(Disk(root / "results"), pa.table({"value": pa.array([30], pa.int64())}))
     delta_commits.commit(table, start, add=[extra])
     what = publication(root, 4, 5)
     kept = [one for one in what.changes[1].remove if one.path != extra.path]
@@ -224,7 +224,7 @@ def test_a_compaction_is_not_undone_if_a_file_is_gone(root: Path) -> None:
     with pytest.raises(
         ForeignChange, match=rf"file of table results, such as {extra.path}: .* compacted .*windowlib abandon "
     ):
-        roll_forward.judge(Tables(root), replace(what, changes=changes))
+        roll_forward.judge(Tables(Disk(root)), replace(what, changes=changes))
     with pytest.raises(delta_commits.LostFiles, match=rf"1 deleted file, such as {extra.path}.* from a backup"):
         delta_commits.restore(table, table.version(), start + 1)
     assert values(root)["results"] == [3, 30]
@@ -236,28 +236,28 @@ def test_a_damaged_log_entry_is_named_with_its_repair(root: Path, left: str) -> 
     what = publication(root, 3, 4)
     file_of(root / "results", 3).write_text(left)
     with pytest.raises(log.DamagedLog, match=r"0003\.json is (empty|cut off).*Restore the file from a backup"):
-        roll_forward.judge(Tables(root), what)
+        roll_forward.judge(Tables(Disk(root)), what)
 
 
 def test_a_written_publication_is_read_back(root: Path) -> None:
     what = publication(root, 3, 4)
-    assert prepare.read(root, prepare.write(root, what)) == what
+    assert prepare.read(Disk(root), prepare.write(Disk(root), what)) == what
 
 
 @pytest.mark.fault("the prepare file was changed or has another format", "refused by its checksum or its format")
 def test_a_changed_or_newer_prepare_file_is_refused(root: Path) -> None:
-    prepared = prepare.write(root, publication(root, 3, 4))
+    prepared = prepare.write(Disk(root), publication(root, 3, 4))
     file = root / prepared.path
     newer = json.dumps({**json.loads(file.read_text()), "format": prepare.FORMAT + 1})
     file.write_text(newer)
     with pytest.raises(Unreadable, match=r"is damaged: it has sha256 .*windowlib abandon "):
-        prepare.read(root, prepared)
+        prepare.read(Disk(root), prepared)
     again = replace(prepared, sha256=prepare.checksum(newer.encode()))
     with pytest.raises(StateMismatch, match="Another version prepared the batch"):
-        prepare.read(root, again)
+        prepare.read(Disk(root), again)
     file.unlink()
     with pytest.raises(Unreadable, match="cannot be read"):
-        prepare.read(root, prepared)
+        prepare.read(Disk(root), prepared)
 
 
 def test_quiet_files_are_committed_without_a_change_of_data(root: Path) -> None:
@@ -265,8 +265,8 @@ def test_quiet_files_are_committed_without_a_change_of_data(root: Path) -> None:
     results = next(one for one in third.changes if one.name == "results")
     quiet = replace(results, quiet=tuple(file.path for file in results.remove))
     third = replace(third, changes=tuple(quiet if one is results else one for one in third.changes))
-    prepared = prepare.write(root, third)
-    read = prepare.read(root, prepared)
+    prepared = prepare.write(Disk(root), third)
+    read = prepare.read(Disk(root), prepared)
     assert read == third
     at = roll(root, read)["results"]
     actions = log.actions(Disk(root / "results"), at)

@@ -86,7 +86,7 @@ def test_a_batch_that_only_removes_results_has_none_to_judge(spark: SparkSession
     hours.write(1, *LARGE, SMALL[1])
     assert hours.rerun("00:00", "08:00").figures["windows_removed"] == 1
     assert [
-        one["suite_name"] for one in stored_outcomes(hours.definition.root)[0].suites if "own" in one["suite_name"]
+        one["suite_name"] for one in stored_outcomes(hours.definition.store)[0].suites if "own" in one["suite_name"]
     ] == []
 
 

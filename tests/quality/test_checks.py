@@ -24,6 +24,7 @@ from tests.support.check_samples import (
     own,
     results_file,
 )
+from tests.support.disks import folder_of
 from windowlib.contract.tables import DQ_RESULTS
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.watermark import MAX_WATERMARK
@@ -256,7 +257,7 @@ def test_the_wrong_rows_are_kept_with_their_key_and_window(tmp_path):
         results_file(tmp_path, [("a", 0, 10), *(("c", 10 * number, 10 * number + 10) for number in range(1, 9))]),
     ]
     check(clicks, FIGURES, HISTORY, files)
-    [suite] = [one for one in stored_outcomes(clicks.root)[0].suites if one["suite_name"] == "own_results"]
+    [suite] = [one for one in stored_outcomes(clicks.store)[0].suites if one["suite_name"] == "own_results"]
     found = {one["expectation_config"]["type"]: rows_of(one) for one in suite["results"]}
     users, starts, none = (found[one["type"]] for one in (of_user, of_two, met))
     assert [(row["user_id"], row["window_start"][17:23]) for row in users] == [
@@ -290,14 +291,14 @@ def test_rows_of_dq_results_fit_their_table(clicks):
 
 
 def test_only_the_newest_outcomes_are_kept_newest_first(clicks):
-    folder = clicks.root / "checks"
+    folder = folder_of(clicks) / "checks"
     check(clicks, {**FIGURES, "batch_id": KEPT_BATCHES + 10})
     contents = (folder / f"{KEPT_BATCHES + 10}.json").read_text()
     for batch_id in range(1, KEPT_BATCHES + 1):
         (folder / f"{batch_id}.json").write_text(contents)
     check(clicks, {**FIGURES, "batch_id": KEPT_BATCHES + 11, "rows_read": 1001, "rows_in_files": 1001})
-    (clicks.root / "checks" / "7 (copy).json").write_text("{}", encoding="utf-8")  # a copy made by hand
-    batches = stored_outcomes(clicks.root)
+    (folder_of(clicks) / "checks" / "7 (copy).json").write_text("{}", encoding="utf-8")  # a copy made by hand
+    batches = stored_outcomes(clicks.store)
     assert [batch.batch_id for batch in batches[:3]] == [KEPT_BATCHES + 11, KEPT_BATCHES + 10, KEPT_BATCHES]
     assert len(batches) == len(list(folder.iterdir())) - 1 == KEPT_BATCHES
     assert batches[-1].batch_id == 3
@@ -375,7 +376,7 @@ def test_a_check_that_cannot_be_evaluated_fails(tmp_path):
     )
     (result,) = critical_failures(check(clicks, FIGURES, HISTORY))
     assert '"files_read"' in result.observed
-    assert "Traceback" not in (clicks.root / "checks" / "7.json").read_text()
+    assert "Traceback" not in (folder_of(clicks) / "checks" / "7.json").read_text()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.support import check_samples as samples
-from tests.support.check_samples import FIGURES, HISTORY, SOUND_RESULTS, definition, own, results_file
+from tests.support.check_samples import FIGURES, HISTORY, SOUND_RESULTS, definition, own, results_file, stored
 from tests.support.private_apis import holds
 from windowlib.model.errors import InvalidSpec
 from windowlib.quality import judge
@@ -48,7 +48,7 @@ def lasting(found: Any) -> Any:
 def test_the_judge_gives_the_outcomes_of_this_process(tmp_path: Path) -> None:
     suite = {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "user_id", "value_set": ["a"]}}
     clicks = own(tmp_path, "results_suite", suite)
-    request = (Terms.of(clicks), FIGURES, HISTORY, [results_file(tmp_path, [*SOUND_RESULTS, ("a", 0, 10)])])
+    request = (Terms.of(clicks), FIGURES, HISTORY, [stored(results_file(tmp_path, [*SOUND_RESULTS, ("a", 0, 10)]))])
     here = judge.judge_batch(request)
     judge.start_judge()
     there = judge.judge_batch(request)
@@ -99,7 +99,7 @@ def test_an_outcome_equals_that_of_great_expectations(tmp_path: Path, monkeypatc
             return found
 
     monkeypatch.setattr(verdict, "Validator", Kept)
-    terms, files = suite_of_rows(tmp_path), [results_file(tmp_path, SOUND_RESULTS)]
+    terms, files = suite_of_rows(tmp_path), [stored(results_file(tmp_path, SOUND_RESULTS))]
     monkeypatch.setattr(verdict, "with_rows", lambda outcome, *given: outcome)
     ours = verdict.validate(terms, {**FIGURES, "windows_touching": 3}, HISTORY, files)
     assert [one["meta"].pop(JUDGED) for one in ours] == [*[OF_BATCH] * (len(ours) - 1), OF_ROWS]
@@ -119,7 +119,7 @@ def suite_of_rows(folder: Path) -> Terms:
 def test_cached_configurations_change_no_outcome(tmp_path: Path) -> None:
     from windowlib.quality.verdict import validate
 
-    terms, files = suite_of_rows(tmp_path), [results_file(tmp_path, [*SOUND_RESULTS, ("a", 0, 10)])]
+    terms, files = suite_of_rows(tmp_path), [stored(results_file(tmp_path, [*SOUND_RESULTS, ("a", 0, 10)]))]
     for figures in (FIGURES, {**FIGURES, "rows_late": FIGURES["rows_late"] + 1, "windows_touching": 3}):
         once, often = (judge_(terms, figures, HISTORY, files) for judge_ in (validate, validate.__wrapped__))
         assert lasting(once) == lasting(often)

@@ -18,6 +18,7 @@ from windowlib.pages.history import outcomes_of
 from windowlib.publication.key import Key
 from windowlib.quality.check import CheckResult, explain, without_examples
 from windowlib.quality.validations import stored_outcome
+from windowlib.storage.disk import Disk
 
 LARGE = 2**53
 
@@ -103,7 +104,7 @@ def test_values_in_check_outcomes_are_hidden_and_erased(
         assert not mention.is_in(left), left
     file = tmp_path / "clicks.toml"
     file.write_text(file.read_text(encoding="utf-8") + '[pages]\nhide = ["page", "secret"]\n', encoding="utf-8")
-    hiding, kept = load_definition(file), stored_outcome(tmp_path / "warehouse" / "clicks", 7)
+    hiding, kept = load_definition(file), stored_outcome(Disk(tmp_path / "warehouse" / "clicks"), 7)
     assert kept is not None
     shown = repr(outcomes_of(hiding, kept))
     assert not [value for value in ("two", "4711") if value in shown]

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.check_samples import FIGURES, check, definition
+from tests.support.disks import folder_of
 from windowlib.quality import stores
 from windowlib.quality.stores import store
 from windowlib.quality.validations import stored_outcomes
+from windowlib.storage.disk import Disk
 
 
 @pytest.fixture
@@ -18,13 +20,13 @@ def root(tmp_path: Path) -> Path:
     clicks = definition(tmp_path)
     check(clicks, {**FIGURES, "batch_id": 6})
     check(clicks, {**FIGURES, "batch_id": 7, "windows_touching": 2})
-    return clicks.root
+    return folder_of(clicks)
 
 
 def test_great_expectations_opens_the_stores(root: Path) -> None:
     import great_expectations as gx
 
-    assert store(root, stored_outcomes(root)) == root / "gx"
+    store(Disk(root), stored_outcomes(Disk(root)))
     context = gx.get_context(mode="file", project_root_dir=root)
     found = context.validation_results_store.get_all()
     outcomes = {(one.suite_name, one.meta["run_id"]["run_name"]): one.success for one in found}
@@ -38,11 +40,12 @@ def test_great_expectations_opens_the_stores(root: Path) -> None:
 
 
 def test_only_the_newest_outcomes_are_stored_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = store(root, stored_outcomes(root))
+    folder, disk = root / "gx", Disk(root)
+    store(disk, stored_outcomes(disk))
     before = {file: file.stat().st_mtime_ns for file in folder.rglob("batch.json")}
-    store(root, stored_outcomes(root))
+    store(disk, stored_outcomes(disk))
     assert {file: file.stat().st_mtime_ns for file in folder.rglob("batch.json")} == before
     monkeypatch.setattr(stores, "STORED_BATCHES", 1)
-    store(root, stored_outcomes(root))
+    store(disk, stored_outcomes(disk))
     left = [json.loads(file.read_text(encoding="utf-8")) for file in folder.rglob("batch.json")]
     assert {one["meta"]["run_id"]["run_name"] for one in left} == {"batch-000007"}

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.check_samples import FIGURES, HISTORY, check, definition, results_file
+from tests.support.check_samples import FIGURES, HISTORY, check, definition, results_file, stored
 from windowlib.contract.tables import TABLES
 from windowlib.model.errors import InvalidSpec
 from windowlib.quality.check import in_words
@@ -20,6 +20,7 @@ from windowlib.quality.figures import parameters
 from windowlib.quality.judge import judge_batch
 from windowlib.quality.suite_files import OUR_KEYS, suites_of
 from windowlib.quality.terms import Terms
+from windowlib.storage.object_file import ObjectFile
 
 SUITES = sorted((Path(__file__).parents[2] / "expectations").glob("*.json"))
 NAMES = [file.stem for file in SUITES]
@@ -134,13 +135,13 @@ def test_sentences_contain_their_bounds(tmp_path: Path) -> None:
 RECORDED = json.loads(Path(__file__).with_name("recorded_outcomes.json").read_text(encoding="utf-8"))
 
 
-def written(rows: list[dict[str, Any]], file: Path) -> Path:
+def written(rows: list[dict[str, Any]], folder: Path) -> ObjectFile:
     table = pa.Table.from_pylist(rows)
     for bound in ("window_start", "window_end"):
         at = table[bound].cast(pa.int64()).cast(pa.timestamp("ms")).cast(pa.timestamp("us", tz="UTC"))
         table = table.set_column(table.column_names.index(bound), bound, at)
-    pq.write_table(table, file)
-    return file
+    pq.write_table(table, folder / "rows.parquet")
+    return stored(folder / "rows.parquet")
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: f"case {case['figures']['batch_id']}")
@@ -148,7 +149,7 @@ def test_outcomes_equal_those_of_the_replaced_suites(tmp_path: Path, case: dict[
     """Recorded from the suites as Python code: every check passes in one case and fails in another."""
     of = terms(tmp_path, **case["terms"] | {"key": tuple(case["terms"]["key"])})
     history = [{"windows_fired_on_time": on_time, "windows_fired_late": late} for on_time, late in case["history"]]
-    files = [written(case["rows"], tmp_path / "rows.parquet")] if case["rows"] else []
+    files = [written(case["rows"], tmp_path)] if case["rows"] else []
     if isinstance(case["outcomes"], str):
         with pytest.raises(KeyError) as raised:
             judge_batch((of, case["figures"], history, files))

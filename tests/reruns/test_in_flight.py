@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock, without
+from tests.support.disks import folder_of
 from windowlib.batches.inputs import Inputs
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.ledger.rerun_request import Rerun
@@ -26,6 +27,7 @@ from windowlib.reruns.source import KnownFile
 from windowlib.reruns.totals import Total
 from windowlib.runs.advance import advance
 from windowlib.source.rows import SourceRows
+from windowlib.storage.disk import Disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
 HOUR_MS = 60 * MINUTE_MS
@@ -55,7 +57,7 @@ def done(spark: SparkSession, folder: Path, lateness: str, files: Sequence[Seque
 
 
 def loaded(file: Path) -> Definition:
-    return load_definition(file).model_copy(update={"root": file.parent / "warehouse" / "clicks"})
+    return load_definition(file).model_copy(update={"store": Disk(file.parent / "warehouse" / "clicks")})
 
 
 def in_flight(definition: Definition) -> dict[str, tuple[float, int]]:
@@ -107,7 +109,7 @@ def test_windows_late_by_a_new_lateness_are_removed_everywhere(spark: SparkSessi
 
 def test_files_of_days_that_do_not_change_are_not_written_again(spark: SparkSession, tmp_path: Path) -> None:
     file = done(spark, tmp_path, "3d", [[("a", 0, 1), ("b", 1, 2)], [("a", 30, 3)], [("c", 60, 4)]], partition="1d")
-    results = loaded(file).root / "results"
+    results = folder_of(loaded(file)) / "results"
 
     def files_of_days() -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}

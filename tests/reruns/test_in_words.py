@@ -22,6 +22,7 @@ from windowlib.reruns.page import preview_page
 from windowlib.reruns.previews import Preview, Summary
 from windowlib.reruns.source import KnownFile
 from windowlib.reruns.totals import DayTotals, Total
+from windowlib.storage.disk import Disk
 
 DAY_MS = 86_400_000
 ASKED = Rerun(0, 1500, "why", "ann")
@@ -209,27 +210,27 @@ def test_dry_runs_are_found_by_their_id_and_old_ones_lose_their_rows(tmp_path: P
     first_ms = 100 * DAY_MS
     for name, at_ms in (("old", first_ms), ("kept", first_ms + 1), ("new", first_ms + previews.KEPT_DAYS * DAY_MS + 1)):
         (tmp_path / previews.FOLDER / name).mkdir(parents=True)
-        previews.keep(tmp_path, replace(preview(), preview_id=name, at_ms=at_ms))
+        previews.keep(Disk(tmp_path), replace(preview(), preview_id=name, at_ms=at_ms))
     later = replace(preview(), preview_id="later", at_ms=first_ms + previews.KEPT_DAYS * DAY_MS + 1)
-    previews.keep(tmp_path, later)  # the rows of the old one are gone already
+    previews.keep(Disk(tmp_path), later)  # the rows of the old one are gone already
     assert sorted(path.name for path in (tmp_path / previews.FOLDER).iterdir()) == ["kept", "new"]
-    assert [one.preview_id for one in previews.previews(tmp_path)] == ["later", "new", "kept", "old"]
-    assert previews.load(tmp_path, "kept") == replace(preview(), preview_id="kept", at_ms=first_ms + 1)
+    assert [one.preview_id for one in previews.previews(Disk(tmp_path))] == ["later", "new", "kept", "old"]
+    assert previews.load(Disk(tmp_path), "kept") == replace(preview(), preview_id="kept", at_ms=first_ms + 1)
     with pytest.raises(RerunRefused, match="no preview 'other' here"):
-        previews.load(tmp_path, "other")
+        previews.load(Disk(tmp_path), "other")
 
 
 def test_a_dry_run_is_read_back_as_it_was_and_one_of_an_earlier_format_is_refused(tmp_path: Path) -> None:
     day = DayTotals("2026-03-02", 1, Total(1, 1, 0, 0.0), TOTALS)
     made = preview(windows={"changed": 1}, results=Total(1, 1, 0, 0.0), totals=TOTALS, days=[day], largest=LARGEST)
-    previews.keep(tmp_path, made)
-    assert previews.load(tmp_path, "p1") == made
-    previews.keep(tmp_path, replace(preview(format=1), preview_id="p0"))
+    previews.keep(Disk(tmp_path), made)
+    assert previews.load(Disk(tmp_path), "p1") == made
+    previews.keep(Disk(tmp_path), replace(preview(format=1), preview_id="p0"))
     with pytest.raises(
         RerunRefused, match="preview p0 has format 1, but this version reads format 2; make a new preview"
     ):
-        previews.load(tmp_path, "p0")
-    assert [kept.preview_id for kept in previews.previews(tmp_path)] == ["p1"]
+        previews.load(Disk(tmp_path), "p0")
+    assert [kept.preview_id for kept in previews.previews(Disk(tmp_path))] == ["p1"]
 
 
 # -- files of the source ----------------------------------------------------------------------------------------------
@@ -238,6 +239,12 @@ def test_a_dry_run_is_read_back_as_it_was_and_one_of_an_earlier_format_is_refuse
 def known(name: str = "a.parquet", low: int | None = 10, high: int | None = 19, **more: Any) -> KnownFile:
     then = SourceFile(name, 5, 6, 1)
     return KnownFile(then, more.pop("now", then), 3, low, high, **more)
+
+
+def known_in(folder: Path, name: str = "a.parquet") -> KnownFile:
+    """The file with its size, which tells where its footer is."""
+    file = folder / "incoming" / name
+    return known(name, now=SourceFile(name, file.stat().st_size, 6, 1) if file.exists() else None)
 
 
 def test_the_events_of_a_file_are_those_that_it_had_and_has() -> None:
@@ -303,7 +310,7 @@ def test_an_element_whose_own_gap_reaches_into_the_span_is_read(tmp_path: Path, 
     dynamic = definition(tmp_path, 'type = "session"\ngap_column = "gap"')
     gaps = pa.table({"at": [10, 19], "gap": [longest_ms, 1], "other": [500, 500]})
     pq.write_table(gaps, tmp_path / "incoming" / "a.parquet", row_group_size=1)
-    assert bool(reading(dynamic, [known()], TimeRange(50, 60))) == is_read
+    assert bool(reading(dynamic, [known_in(tmp_path)], TimeRange(50, 60))) == is_read
 
 
 def test_a_file_without_gap_statistics_is_read(tmp_path: Path) -> None:
@@ -312,8 +319,9 @@ def test_a_file_without_gap_statistics_is_read(tmp_path: Path) -> None:
     (tmp_path / "incoming" / "gap=45").mkdir()
     pq.write_table(pa.table({"at": [10]}), tmp_path / "incoming" / "gap=45" / "a.parquet")
     for name in ("a.parquet", "gap=45/a.parquet", "gone.parquet"):
-        assert reading(dynamic, [known(name)], TimeRange(50, 60))
-        assert not reading(dynamic, [known(name)], TimeRange(0, 10)), "it is before the file"
+        file = known_in(tmp_path, name)
+        assert reading(dynamic, [file], TimeRange(50, 60))
+        assert not reading(dynamic, [file], TimeRange(0, 10)), "it is before the file"
 
 
 def test_a_file_that_is_gone_is_named_unless_that_is_accepted(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from windowlib.model.errors import StateMismatch
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
+from windowlib.storage.disk import Disk
 
 pytestmark = [pytest.mark.spark]
 NOW_MS = time_of(datetime(2026, 12, 1))
@@ -51,7 +52,7 @@ BERLIN = '[source.dialect]\ntime_zone = "Europe/Berlin"'
 def made(folder: Path, engine: str, window: str, dialect: str) -> Definition:
     file = folder / "clocks.toml"
     file.write_text(DEFINITION.format(engine=engine, window=WINDOWS[window], dialect=dialect), encoding="utf-8")
-    return load_definition(file).model_copy(update={"root": folder / "warehouse"})
+    return load_definition(file).model_copy(update={"store": Disk(folder / "warehouse")})
 
 
 def rerun(definition: Definition, spark: SparkSession, start: datetime, end: datetime, **more: Any) -> BatchReport:
@@ -147,7 +148,7 @@ EARLY, LATE = Rerun(time_of(DAY), time_of(DAY + timedelta(hours=1)), "a test", "
 def text(folder: Path, form: str, dialect: str = "", more: str = "") -> Definition:
     file = folder / "texts.toml"
     file.write_text(TEXT.format(form=form, dialect=dialect, more=more), encoding="utf-8")
-    return load_definition(file).model_copy(update={"root": folder / "warehouse"})
+    return load_definition(file).model_copy(update={"store": Disk(folder / "warehouse")})
 
 
 def arrive(folder: Path, name: str, content: str) -> None:
@@ -178,7 +179,7 @@ def test_columns_that_were_added(spark: SparkSession, tmp_path: Path) -> None:
     def with_schema(more: str) -> Definition:
         changed = text(tmp_path, "json").file.read_text().replace("schema = { ", f"schema = {{ {more}, ")
         definition.file.write_text(changed, encoding="utf-8")
-        return load_definition(definition.file).model_copy(update={"root": definition.root})
+        return load_definition(definition.file).model_copy(update={"store": definition.store})
 
     harmless = with_schema('colour = "string"')
     of_ann = Rerun(EARLY.from_ms, EARLY.to_ms, "a test", "ann", late_only=True, key=("ann",))

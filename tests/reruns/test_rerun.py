@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.support import rerun_oracle as oracle
+from tests.support.disks import folder_of
 from tests.support.drawn_pipelines import Drawn, Played, numbered, pipelines, to_ms
 from tests.support.rerun_oracle import Asked, Pipeline, Standing
 from tests.support.strategies import examples
@@ -75,7 +76,7 @@ def _different(before: Standing, after: Standing) -> set[tuple[Any, ...]]:
 
 def _said(played: Played, said: Preview) -> set[tuple[Any, ...]]:
     """Rows of a preview, in the form of the feed."""
-    folder = played.definition.root / "_previews" / said.preview_id / "difference"
+    folder = folder_of(played.definition) / "_previews" / said.preview_id / "difference"
     rows = set()
     for path in folder.rglob("*.parquet"):
         part = next(p.split("=")[1] for p in path.parts if p.startswith("part="))

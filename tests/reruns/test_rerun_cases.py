@@ -21,6 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, events, tables
+from tests.support.disks import folder_of
 from tests.support.follower import apply_changes
 from tests.support.killed import stopped
 from tests.support.strategies import ALL as EVERY
@@ -48,6 +49,7 @@ from windowlib.runs.attempt import BatchReport
 from windowlib.runs.run import RunRequest
 from windowlib.runs.together import advance_together
 from windowlib.source.listed import SourceError
+from windowlib.storage.disk import Disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
 FILES = 3
@@ -71,10 +73,10 @@ def done(folder: Path, spark: SparkSession, files: int = FILES, definition: str 
     made = clicks(folder, files, definition)
     kept = Path(KEPT.name, f"{files}-{zlib.crc32(definition.encode())}")
     if kept.exists():
-        shutil.copytree(kept, made.root)
+        shutil.copytree(kept, folder_of(made))
     else:
         run(made, spark)
-        shutil.copytree(made.root, kept)
+        shutil.copytree(folder_of(made), kept)
     return made
 
 
@@ -168,11 +170,11 @@ def test_a_dry_run_changes_no_table(spark: SparkSession, tmp_path: Path) -> None
     made = previewed(definition, spark, MIDDLE)
     assert (tables(definition), versions(definition)) == (before, at)
     assert ledger_of(definition).state().plan is None
-    assert load(definition.root, made.preview_id) == made
-    assert [one.preview_id for one in previews(definition.root)] == [made.preview_id]
+    assert load(definition.store, made.preview_id) == made
+    assert [one.preview_id for one in previews(definition.store)] == [made.preview_id]
     (row,) = read_table(definition, "previews").to_pylist()
     assert (row["preview_id"], row["base_batch_id"]) == (made.preview_id, 3)
-    page = (definition.root / FOLDER / made.preview_id / "index.html").read_text()
+    page = (folder_of(definition) / FOLDER / made.preview_id / "index.html").read_text()
     assert f"windowlib rerun {definition.file} --apply {made.preview_id}" in page
     assert f"<td>{made.summary.largest[0]['user']}</td>" in page
 
@@ -243,7 +245,7 @@ def test_a_preview_whose_rows_are_gone_is_refused_and_one_that_has_none_is_appli
 ) -> None:
     definition = done(tmp_path, spark)
     made = previewed(definition, spark, MIDDLE)
-    shutil.rmtree(definition.root / FOLDER / made.preview_id / DIFFERENCE)
+    shutil.rmtree(folder_of(definition) / FOLDER / made.preview_id / DIFFERENCE)
     before = tables(definition), versions(definition)
     with pytest.raises(RerunRefused, match=f"the rows of preview {made.preview_id} no longer exist: make a new"):
         run(definition, spark, MIDDLE.expecting(made.preview_id))
@@ -571,7 +573,7 @@ def test_pipelines_that_run_together_finish_a_rerun(corrected: Definition, spark
     definition = done(tmp_path, spark)
     other_file = tmp_path / "hours.toml"
     other_file.write_text(SHORT.replace('name = "clicks"', 'name = "hours"'))
-    other = load_definition(other_file).model_copy(update={"root": tmp_path / "warehouse" / "hours"})
+    other = load_definition(other_file).model_copy(update={"store": Disk(tmp_path / "warehouse" / "hours")})
     with stopped("commit:results"):
         run(definition, spark, MIDDLE)
     ends = advance_together([RunRequest.of(one, clock) for one in (definition, other)], lambda: spark, max_batches=1)
@@ -686,7 +688,7 @@ def test_a_rerun_replaces_nan_and_extremes_that_are_only_close(
 
     (tmp_path / "incoming").mkdir()
     (tmp_path / "doubles.toml").write_text(DOUBLES)
-    definition = load_definition(tmp_path / "doubles.toml").model_copy(update={"root": tmp_path / "warehouse"})
+    definition = load_definition(tmp_path / "doubles.toml").model_copy(update={"store": Disk(tmp_path / "warehouse")})
     arrives(0, wrong, 1_772_409_600.0)
     arrives(9, 1.0, 1_772_409_609.0)
     run(definition, spark)

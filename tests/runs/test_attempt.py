@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from tests.support import simple_batches
+from tests.support.disks import folder_of
+from tests.support.killed import dead_owner
 from windowlib.batches import batch
 from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.batches.planning import ledger_of
@@ -19,12 +21,13 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.connect import EngineLost
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.ledger.rows import Plan, SourceFile
-from windowlib.publication.publish import staging_folder
+from windowlib.publication.publish import STAGING
 from windowlib.publication.roll_forward import LostRows
 from windowlib.reruns.preview_text import size
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance
 from windowlib.runs.run import RunRequest
+from windowlib.storage.store import Store
 
 
 @pytest.fixture
@@ -157,27 +160,26 @@ def stop(*_: object, **__: object) -> None:
 def test_a_finished_batch_leaves_no_staged_file(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     computing(monkeypatch, staging)
     advance(definition, simple_batches.no_spark)
-    assert not staging_folder(definition.root).exists()
+    assert not (folder_of(definition) / STAGING).exists()
 
 
 def staging(inputs: Inputs) -> None:
-    inputs.staging.mkdir(parents=True)
-    (inputs.staging / "part.parquet").write_text("rows")
+    inputs.staging.put("part.parquet", b"rows")
 
 
 def test_staged_files_of_another_attempt_stay(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     def next_to_another(inputs: Inputs) -> None:
         staging(inputs)
-        (inputs.staging.parent / "other").mkdir()
+        inputs.definition.store.put(f"{STAGING}/other/1", b"")
 
     computing(monkeypatch, next_to_another)
     advance(definition, simple_batches.no_spark)
-    assert [path.name for path in staging_folder(definition.root).iterdir()] == ["other"]
+    assert [path.name for path in (folder_of(definition) / STAGING).iterdir()] == ["other"]
 
 
 def test_each_attempt_has_a_folder_of_its_own(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that is taken for lost may still write to the folder of the attempt before."""
-    folders: list[Path] = []
+    folders: list[Store] = []
 
     def lost(inputs: Inputs) -> None:
         staging(inputs)
@@ -188,15 +190,17 @@ def test_each_attempt_has_a_folder_of_its_own(definition: Definition, monkeypatc
     computing(monkeypatch, lost)
     [report] = simple_batches.batches_of(RunRequest.of(definition), on_lost=lambda: True)
     assert report.batch_id == 1
-    assert [folder.name[:4] for folder in folders] == ["1-1-", "1-1-"]
+    assert [Path(folder.url).name[:4] for folder in folders] == ["1-1-", "1-1-"]
     assert folders[0] != folders[1]
-    assert not staging_folder(definition.root).exists()
+    assert not (folder_of(definition) / STAGING).exists()
 
 
 def test_staged_files_of_a_killed_attempt_are_removed(definition: Definition) -> None:
-    (staging_folder(definition.root) / "1-1-0123abcd").mkdir(parents=True)
+    with dead_owner():
+        ledger_of(definition).claim()
+    definition.store.put(f"{STAGING}/1-1-0123abcd/part.parquet", b"rows")
     advance(definition, simple_batches.no_spark)
-    assert not staging_folder(definition.root).exists()
+    assert not (folder_of(definition) / STAGING).exists()
 
 
 def test_an_engine_is_replaced_once_in_a_run(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +220,7 @@ def test_an_attempt_that_fails_leaves_nothing_staged(definition: Definition, mon
     monkeypatch.setattr(attempt, "_judged", stop)
     with pytest.raises(Stopped):
         advance(definition, simple_batches.no_spark)
-    assert not staging_folder(definition.root).exists()
+    assert not (folder_of(definition) / STAGING).exists()
 
 
 # -- files that change ------------------------------------------------------------------------------------------------

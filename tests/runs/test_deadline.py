@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from tests.support import simple_batches
 from tests.support.clicks import CLICKS, clicks, clock
+from tests.support.disks import folder_of
 from tests.support.killed import dead_owner, stopped
 from windowlib.batches import reading
 from windowlib.batches.planning import ledger_of
@@ -28,14 +29,14 @@ from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.sail import is_sail
 from windowlib.ledger.ledger import Ledger, wall_clock_ms
-from windowlib.runs import attempt, deadline, run, together
+from windowlib.runs import attempt, deadline, leftovers, run, together
 from windowlib.runs import claimed_pipeline as at_work
 from windowlib.runs.advance import advance
 from windowlib.runs.deadline import TimedOut, within
-from windowlib.runs.leftovers import Leftovers
 from windowlib.runs.run import RunRequest
 from windowlib.runs.together import advance_together
 from windowlib.source import listing
+from windowlib.storage.disk import Disk
 
 # Where the signal comes while a weak reference or destructor is called, Python drops what it raises: it is sent again.
 pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <:pytest.PytestUnraisableExceptionWarning")
@@ -100,9 +101,10 @@ def test_errors_of_the_block_are_its_own() -> None:
 @pytest.mark.fault("a batch exceeds `batch_timeout` after it has written its files", "its files are deleted at once")
 def test_a_batch_stopped_by_its_timeout_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     simple_batches.compute_simply(monkeypatch)
-    written, over = threading.Event(), deadline._Watch.over
+    written, over, were_there = threading.Event(), deadline._Watch.over, list[Path]()
 
     def hang(*_: Any) -> None:
+        were_there.extend(folder_of(definition).glob("results/*.parquet"))
         written.set()
         time.sleep(LONG_S)
 
@@ -118,16 +120,16 @@ def test_a_batch_stopped_by_its_timeout_leaves_no_files(tmp_path: Path, monkeypa
     simple_batches.arrive(tmp_path, 1)
     with pytest.raises(TimedOut, match="batch 1 has taken longer"):
         advance(definition, simple_batches.no_spark)
-    left = [path for path in definition.root.rglob("*.parquet") if "ledger" not in path.parts]
+    left = [path for path in folder_of(definition).rglob("*.parquet") if "ledger" not in path.parts]
     assert left == []
-    assert (definition.root / "results").is_dir(), "files were there"
+    assert were_there
 
 
 @pytest.mark.fault(
     "listing the source, planning or claiming hangs on storage",
     "the run is stopped after `batch_timeout` and keeps no claim",
 )
-@pytest.mark.parametrize("hangs_at", [(listing, "folder_files"), (run, "next_due"), (Leftovers, "remove")])
+@pytest.mark.parametrize("hangs_at", [(listing, "folder_files"), (run, "next_due"), (leftovers, "remove")])
 def test_a_hanging_preparation_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs_at: tuple[Any, str]
 ) -> None:
@@ -150,7 +152,7 @@ def test_waiting_for_a_sign_of_another_machine_does_not_hang(tmp_path: Path, mon
     definition = simple_batches.pipeline(tmp_path)
     simple_batches.arrive(tmp_path, 1)
     with dead_owner("elsewhere"):
-        Ledger(definition.root, wall_clock_ms, 25 * SOON_MS).claim()
+        Ledger(definition.store, wall_clock_ms, 25 * SOON_MS).claim()
     impatient = definition.model_copy(update={"batch_timeout_ms": 20 * SOON_MS, "lease_timeout_ms": SOON_MS})
     assert [report.batch_id for report in advance(impatient, simple_batches.no_spark)] == [1]
 
@@ -236,7 +238,7 @@ def other(folder: Path) -> Definition:
     """A pipeline over the same files that does not hang."""
     file = folder / "other.toml"
     file.write_text(CLICKS.replace('"clicks"', '"other"').replace('gap = "10m"', 'gap = "11m"'))
-    return load_definition(file).model_copy(update={"root": folder / "warehouse" / "other"})
+    return load_definition(file).model_copy(update={"store": Disk(folder / "warehouse" / "other")})
 
 
 @pytest.mark.spark

@@ -97,7 +97,7 @@ def test_a_batch_is_planned_again_if_the_ledger_changes_before_the_claim(definit
     request = RunRequest.of(definition)
     first = first_batch(request)
     assert first
-    Ledger(definition.root, wall_clock_ms).write({"kind": "acknowledge"})
+    Ledger(definition.store, wall_clock_ms).write({"kind": "acknowledge"})
     with closing(batches(request, first, simple_batches.no_spark)) as reports:
         assert [report.batch_id for report in reports] == [1, 2]
     assert entries(definition) == [["acknowledge"], ["claim"], ["plan"], *TWO_BATCHES[1:]]

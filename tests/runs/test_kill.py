@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, clicks, clock, tables
+from tests.support.disks import folder_of
 from tests.support.killed import FILES, stopped
 from tests.support.strategies import ALL
 from windowlib.batches.planning import ledger_of, plan
@@ -148,7 +149,7 @@ def die_one_commit_later(undisturbed: Definition, definition: Definition, spark:
 
 def left_by_attempts(definition: Definition) -> list[Path]:
     """Files named after attempts that no table's log names."""
-    root, named = definition.root, set[Path]()
+    root, named = folder_of(definition), set[Path]()
     for table in COMMIT_ORDER:
         for entry in (root / table / "_delta_log").glob("*.json"):
             actions = map(json.loads, entry.read_text().splitlines())

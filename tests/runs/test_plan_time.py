@@ -27,7 +27,7 @@ def begun(folder: Path, definition: str, plan_time_ms: int = START_MS) -> Defini
     """A pipeline whose newest batch was planned at the given time. By its date, the next file arrived long ago."""
     made = clicks(folder, 1, definition)
     commit = {"batch_id": 1, "plan_time_ms": plan_time_ms, "versions": {}, "counts": {}, "to_sequence": 0}
-    stored = made.semantics() | {PLACE: place_of(made.source, made.root), "source_types": None}
+    stored = made.semantics() | {PLACE: place_of(made.source, made.store), "source_types": None}
     of = {"fingerprint": made.fingerprint, "definition": json.dumps(stored)}
     row = {"kind": "commit", "watermark_out_ms": 0, "late_in_ms": 0, "late_out_ms": 0, **of, **commit}
     ledger_of(made, lambda: plan_time_ms).write(row)

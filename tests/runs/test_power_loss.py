@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import clicks, clicks_on_sail, clock, tables
-from tests.support.disks import ImageDisk, flushed, in_memory
+from tests.support.disks import ImageDisk, flushed, folder_of, in_memory
 from tests.support.killed import FILES
 from tests.support.log_files import file_of
 from tests.support.simple_batches import (
@@ -170,19 +170,20 @@ def test_the_folders_above_a_new_pipeline_last_before_its_ledger_begins(
 ) -> None:
     """Once: later runs sync no folder above the pipeline's own."""
     compute_simply(monkeypatch)
-    flush, lasting = storage_disk.flush, list[Path]()
+    flush, lasting, folder, begins = storage_disk.flush, list[Path](), tmp_path / "new", list[int]()
 
     def watched(path: Path) -> None:
+        if not begins and file_of(folder_of(pipeline_of(folder)) / "ledger", 0).exists():
+            begins.append(len(lasting))
         flush(path)
         lasting.append(path)
 
     monkeypatch.setattr(storage_disk, "flush", watched)
-    folder = tmp_path / "new"
     pipeline(folder)
     arrive(folder, 1)
     advance(pipeline_of(folder), no_spark)
-    root = pipeline_of(folder).root
-    assert {root, root.parent, folder} <= {*lasting[: lasting.index(file_of(root / "ledger", 0))]}
+    root = folder_of(pipeline_of(folder))
+    assert {root, root.parent, folder} <= {*lasting[: begins[0]]}
     lasting.clear()
     arrive(folder, 2)
     advance(pipeline_of(folder), no_spark)
@@ -196,6 +197,7 @@ RUNS = """
 import sys
 from pathlib import Path
 from tests.support.clicks import clicks_on_sail, clock
+
 from windowlib.engines import sail
 from windowlib.runs.advance import batches
 from windowlib.runs.run import RunRequest

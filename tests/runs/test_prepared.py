@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, clicks, clock, tables
+from tests.support.disks import folder_of
 from tests.support.killed import stopped
 from tests.support.log_files import file_of
 from tests.support.other_versions import written_by_another_version
@@ -42,7 +43,7 @@ def no_spark() -> SparkSession:
 
 
 def versions(definition: Definition) -> dict[str, int | None]:
-    opened = Tables(definition.root)
+    opened = Tables(definition.store)
     return {name: opened[name].version() for name in COMMIT_ORDER}
 
 
@@ -119,7 +120,7 @@ def test_an_approved_batch_is_published_as_judged(spark: SparkSession, tmp_path:
     definition = refused(tmp_path / "refused", spark)
     with pytest.raises(Rejected):
         advance(definition, no_spark, clock=clock)
-    assert not (definition.root / "results" / "_delta_log").exists()
+    assert not (folder_of(definition) / "results" / "_delta_log").exists()
     approve(definition, "ann", "a busy day", clock)
     for file in (definition.file.parent / "incoming").iterdir():
         file.unlink()  # nothing is read again
@@ -131,9 +132,9 @@ def test_an_approved_batch_is_published_as_judged(spark: SparkSession, tmp_path:
 def test_what_is_abandoned_leaves_no_file(spark: SparkSession, tmp_path: Path) -> None:
     definition = refused(tmp_path / "refused", spark)
     assert abandon(definition, "ann", "too many", clock) == 1
-    left = [file.relative_to(definition.root).parts[0] for file in definition.root.rglob("*.parquet")]
+    left = [file.relative_to(folder_of(definition)).parts[0] for file in folder_of(definition).rglob("*.parquet")]
     assert set(left) == {"ledger"}
-    assert not list((definition.root / "_prepared").iterdir())
+    assert not (folder_of(definition) / "_prepared").exists()
 
 
 @pytest.mark.fault(
@@ -142,13 +143,13 @@ def test_what_is_abandoned_leaves_no_file(spark: SparkSession, tmp_path: Path) -
 )
 def test_rows_deleted_by_another_program_stop_the_run(spark: SparkSession, begun: Definition, tmp_path: Path) -> None:
     definition = begun
-    DeltaTable(definition.root / "results").delete("user = 'u1'")
+    DeltaTable(folder_of(definition) / "results").delete("user = 'u1'")
     clicks(tmp_path, files=2)
     before = versions(definition)
     with pytest.raises(ForeignChange, match=r"another program changed table results: version \d+, DELETE, by"):
         advance(definition, lambda: spark, clock=clock)
     assert versions(definition) == before
-    DeltaTable(definition.root / "results").restore(before["results"] - 1 if before["results"] else 0)
+    DeltaTable(folder_of(definition) / "results").restore(before["results"] - 1 if before["results"] else 0)
     assert [report.batch_id for report in advance(definition, lambda: spark, clock=clock)] == [2]
 
 
@@ -158,8 +159,8 @@ def test_a_compaction_is_accepted(
 ) -> None:
     definition = begun
     for name in ("results", "watermarks", "run_metrics", "open_windows"):
-        DeltaTable(definition.root / name).optimize.compact()
-        DeltaTable(definition.root / name).vacuum(0, enforce_retention_duration=False, dry_run=False)
+        DeltaTable(folder_of(definition) / name).optimize.compact()
+        DeltaTable(folder_of(definition) / name).vacuum(0, enforce_retention_duration=False, dry_run=False)
     clicks(tmp_path, files=2)
     advance(definition, lambda: spark, clock=clock)
     assert tables(definition) == tables(undisturbed)
@@ -174,8 +175,8 @@ def test_a_compaction_without_statistics_is_accepted(
     shutil.copytree(undisturbed.file.parent, tmp_path, dirs_exist_ok=True)
     definition = clicks(tmp_path, 0)
     for name in ("results", "source_files"):
-        DeltaTable(definition.root / name).optimize.compact()
-        entry = file_of(definition.root / name, DeltaTable(definition.root / name).version())
+        DeltaTable(folder_of(definition) / name).optimize.compact()
+        entry = file_of(folder_of(definition) / name, DeltaTable(folder_of(definition) / name).version())
         actions = [json.loads(line) for line in entry.read_text().splitlines()]
         assert [action["add"].pop("stats") for action in actions if "add" in action]
         entry.write_text("\n".join(map(json.dumps, actions)))
@@ -189,12 +190,12 @@ def test_a_constraint_added_by_another_program_stops_the_run(
     spark: SparkSession, begun: Definition, tmp_path: Path
 ) -> None:
     definition = begun
-    results = DeltaTable(definition.root / "results")
+    results = DeltaTable(folder_of(definition) / "results")
     results.alter.add_constraint({"few": "clicks < 20"})
     clicks(tmp_path, files=2)
     with pytest.raises(RefusedCommit, match=r"another program gave table results delta\.constraints\.few = clicks"):
         advance(definition, lambda: spark, clock=clock)
-    assert DeltaTable(definition.root / "results").version() == results.version()
+    assert DeltaTable(folder_of(definition) / "results").version() == results.version()
     results.alter.drop_constraint("few")
     assert [report.batch_id for report in advance(definition, lambda: spark, clock=clock)] == [2]
 
@@ -214,7 +215,7 @@ def test_a_log_entry_cut_by_a_power_cut_is_named(
     clicks(tmp_path, files=2)
     newest = versions(definition)["open_windows"]
     assert newest is not None
-    file_of(definition.root / "open_windows", newest).write_text(left)
+    file_of(folder_of(definition) / "open_windows", newest).write_text(left)
     with pytest.raises(log.DamagedLog, match=r"open_windows/_delta_log/0+1\.json is .* Restore the file from a backup"):
         advance(definition, lambda: spark, clock=clock)
 
@@ -226,7 +227,7 @@ def test_rows_that_are_gone_although_the_ledger_counted_them_stop_the_run(
     clicks(tmp_path, files=2)
     newest = versions(definition)["open_windows"]
     assert newest is not None
-    entry = file_of(definition.root / "open_windows", newest)
+    entry = file_of(folder_of(definition) / "open_windows", newest)
     actions = [one for one in map(json.loads, entry.read_text().splitlines()) if "add" not in one]
     for one in actions:
         one.get("commitInfo", {}).pop("windowlib_actions", None)  # else the entry itself says what it lacks
@@ -245,8 +246,8 @@ def test_a_foreign_commit_that_loses_a_file_stops_the_run(
     clicks(tmp_path, files=2)
     newest = versions(definition)["source_files"]
     assert newest is not None
-    DeltaTable(definition.root / "source_files").delete()
-    entry = file_of(definition.root / "source_files", newest + 1)
+    DeltaTable(folder_of(definition) / "source_files").delete()
+    entry = file_of(folder_of(definition) / "source_files", newest + 1)
     entry.write_text(entry.read_text().replace('"dataChange":true', '"dataChange":false'))
     with pytest.raises(LostRows, match=r"source_files holds 0 rows at version \d+, but the newest batch recorded 1 "):
         advance(definition, lambda: spark, clock=clock)

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import Schema
 
 from tests.support import simple_batches
+from tests.support.disks import folder_of
 from windowlib.batches.inputs import ComputedBatch
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
@@ -21,6 +23,7 @@ from windowlib.delta.tables import Tables
 from windowlib.ledger import prepare
 from windowlib.ledger.decision import Decision
 from windowlib.ledger.ledger import Rejected
+from windowlib.ledger.prepare import Publication
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.ledger.rows import Plan, SourceFile
 from windowlib.model.errors import StateMismatch
@@ -29,24 +32,26 @@ from windowlib.quality.check import CheckResult
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance
 from windowlib.runs.publication import publication
+from windowlib.storage.disk import Disk
 
 FAILED = CheckResult("figures", "at_most(x)", "critical", "x is at most 3", False, "4", "3")
 LATENESS = '{"window": {"allowed_lateness_ms": 15}}'
 PLAN = Plan(7, 9_000, 50, 3, (SourceFile("a.parquet", 1, 2, 4),), "f", LATENESS, terms="{}", late_in_ms=40)
 
 
-def made(root: Path, plan: Plan = PLAN, **changes: StagedChanges) -> Any:
+def made(root: Path, plan: Plan = PLAN, **changes: StagedChanges) -> tuple[Publication, dict[str, bytes]]:
     outcome = ComputedBatch(changes, 60, {"rows_read": 3, "late_by_p50_ms": None})
-    return publication(Tables(root), plan, {}, outcome, [FAILED])
+    return publication(Tables(Disk(root)), "7-2", plan, {}, outcome, [FAILED])
 
 
-def rows(root: Path, found: Any, table: str) -> list[dict[str, Any]]:
+def rows(found: Publication, contents: dict[str, bytes], table: str) -> list[dict[str, Any]]:
     [change] = [one for one in found.changes if one.name == table]
-    return [row for file in change.add for row in data_files.read_parquet(root / table / file.path).to_pylist()]
+    files = (contents[f"{table}/{file.path}"] for file in change.add)
+    return [row for content in files for row in pq.read_table(pa.BufferReader(content)).to_pylist()]
 
 
 def test_the_commit_row_holds_plan_and_outcome(tmp_path: Path) -> None:
-    found = made(tmp_path)
+    found, _ = made(tmp_path)
     assert found.row == {
         "kind": "commit",
         "batch_id": 7,
@@ -66,16 +71,16 @@ def test_the_commit_row_holds_plan_and_outcome(tmp_path: Path) -> None:
     }
     assert [one.name for one in found.changes] == [*COMMIT_ORDER]
     assert (found.batch_id, [CheckResult(**one) for one in found.checks]) == (7, [FAILED])
-    assert found.identity.startswith("7-")
+    assert found.identity.startswith("7-2-")
 
 
 def test_figures_and_checks_are_kept_with_the_plan_time(tmp_path: Path) -> None:
-    found, about = made(tmp_path), {"batch_id": 7, "plan_time": utc(9_000)}
-    figures = {row["figure"]: row for row in rows(tmp_path, found, RUN_METRICS.name)}
+    (found, contents), about = made(tmp_path), {"batch_id": 7, "plan_time": utc(9_000)}
+    figures = {row["figure"]: row for row in rows(found, contents, RUN_METRICS.name)}
     assert figures == {
         name: {**about, "figure": name, "value": value} for name, value in (("rows_read", 3), ("late_by_p50_ms", None))
     }
-    [judged] = rows(tmp_path, found, DQ_RESULTS.name)
+    [judged] = rows(found, contents, DQ_RESULTS.name)
     assert {name: judged[name] for name in (*about, "sentence", "success")} == {
         **about,
         "sentence": "x is at most 3",
@@ -86,20 +91,19 @@ def test_figures_and_checks_are_kept_with_the_plan_time(tmp_path: Path) -> None:
 def test_the_commit_row_names_rerun_and_decision(tmp_path: Path) -> None:
     asked, decided = Rerun(0, 10, "why", "ann"), Decision("advance_watermark", "ann", "why", to_ms=60)
     plan = Plan(7, 9_000, 50, 3, (), "f", "{}", rerun=asked, decision=decided)
-    row = made(tmp_path, plan).row
+    row = made(tmp_path, plan)[0].row
     assert Rerun.from_json(row["rerun"]) == asked
     assert Decision.from_json(row["decision"]) == decided
 
 
 def test_a_publication_that_cannot_be_made_leaves_no_file(tmp_path: Path) -> None:
-    """The last table has other columns. By then the rows of the tables before it are written."""
-    last, tables = COMMIT_ORDER[-1], Tables(tmp_path)
-    there = data_files.write(tmp_path / last, pa.table({"other": [1]}))
+    last, tables = COMMIT_ORDER[-1], Tables(Disk(tmp_path))
+    there = data_files.write(Disk(tmp_path / last), pa.table({"other": [1]}))
     delta_commits.create(tables[last], Schema.from_arrow(pa.schema([("other", pa.int64())])))
     delta_commits.commit(tables[last], 0, add=[there])
     changes = {last: StagedChanges([there], schema=Schema.from_arrow(pa.schema([("n", pa.int64())])))}
     with pytest.raises(StateMismatch, match=f"table {last} has other columns"):
-        publication(tables, PLAN, {last: 1}, ComputedBatch(changes, 60, {"x": 1}), [FAILED])
+        publication(tables, "7-2", PLAN, {last: 1}, ComputedBatch(changes, 60, {"x": 1}), [FAILED])
     assert [path.parent.name for path in tmp_path.rglob("*.parquet")] == [last]
 
 
@@ -124,4 +128,4 @@ def test_a_refused_batch_waits_and_is_published_when_approved(folder: Path) -> N
     [report] = advance(definition, simple_batches.no_spark)
     assert (report.batch_id, report.checks) == (1, [FAILED])
     assert simple_batches.Reader(folder).all_values() == [10, 11, 12]
-    assert [*(definition.root / prepare.FOLDER).iterdir()] == []
+    assert not (folder_of(definition) / prepare.FOLDER).exists()

@@ -32,14 +32,16 @@ from windowlib.ledger.owner import Owner, shows_life
 from windowlib.ledger.rows import LedgerState
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
 
 ROOT = Path(__file__).parents[2]
 APPENDS = """
 import sys
 from pathlib import Path
 from windowlib.ledger.ledger import Ledger, wall_clock_ms
+from windowlib.storage.disk import Disk
 for number in range(10):
-    Ledger(Path(sys.argv[1]), wall_clock_ms).write({"kind": "heartbeat"})
+    Ledger(Disk(Path(sys.argv[1])), wall_clock_ms).write({"kind": "heartbeat"})
 """
 
 
@@ -58,27 +60,27 @@ def test_three_processes_append_to_a_ledger_without_losing_rows(tmp_path: Path) 
     processes = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     ended = [(process.communicate()[1], process.returncode) for process in processes]
     assert [code for _, code in ended] == [0, 0, 0], ended
-    ledger = Table(tmp_path / "ledger")
+    ledger = Table(Disk(tmp_path / "ledger"))
     rows = [
         row["sequence"]
         for file in ledger.files(ledger.version())
-        for row in data_files.read_parquet(ledger.folder / file.path).to_pylist()
+        for row in data_files.read_parquet(ledger.store, file).to_pylist()
     ]
     assert sorted(rows) == list(range(1, 31))
 
 
 def test_a_claim_holds_while_its_owner_lives(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, clock, lease_timeout_ms=1000)
+    ledger = Ledger(Disk(tmp_path), clock, lease_timeout_ms=1000)
     ledger.claim()
     with pytest.raises(Superseded, match=f"another run holds this pipeline .process {os.getpid()} on this machine"):
-        Ledger(tmp_path, clock).claim()
+        Ledger(Disk(tmp_path), clock).claim()
 
 
 @pytest.mark.fault("a run died and left its claim", "the next run takes over at once")
 def test_the_claim_of_a_dead_process_delays_no_run(tmp_path: Path) -> None:
     with dead_owner():
-        Ledger(tmp_path, clock).claim()
-    before, claim = Ledger(tmp_path, clock).claim()
+        Ledger(Disk(tmp_path), clock).claim()
+    before, claim = Ledger(Disk(tmp_path), clock).claim()
     assert before.left_by_a_dead_run
     assert claim.epoch == 2
 
@@ -87,7 +89,7 @@ def test_a_claim_from_another_machine_holds_while_heartbeats_come_in(tmp_path: P
     """Whatever its clock shows: it is years behind ours."""
     said: list[str] = []
     with dead_owner(host="elsewhere"):
-        theirs = Ledger(tmp_path, lambda: 0, SOON_MS)
+        theirs = Ledger(Disk(tmp_path), lambda: 0, SOON_MS)
         _, claim = theirs.claim()
     stop = threading.Event()
 
@@ -99,15 +101,15 @@ def test_a_claim_from_another_machine_holds_while_heartbeats_come_in(tmp_path: P
     beating.start()
     try:
         with pytest.raises(Superseded, match="on elsewhere"):
-            Ledger(tmp_path, clock, SOON_MS).claim(said.append)
+            Ledger(Disk(tmp_path), clock, SOON_MS).claim(said.append)
     finally:
         stop.set()
         beating.join()
     assert [line.startswith("waiting up to 0 s for a heartbeat of process") for line in said] == [True]
 
     began = time.monotonic()
-    Ledger(tmp_path, clock).write({"kind": "approve"})  # a row of an operator is not a sign of life
-    _, next_claim = Ledger(tmp_path, lambda: -1_000_000, SOON_MS).claim()
+    Ledger(Disk(tmp_path), clock).write({"kind": "approve"})  # a row of an operator is not a sign of life
+    _, next_claim = Ledger(Disk(tmp_path), lambda: -1_000_000, SOON_MS).claim()
     assert time.monotonic() - began >= SOON_MS / 1000
     with pytest.raises(Superseded, match=rf"claim {next_claim.epoch}, this run has {claim.epoch}"):
         theirs.write({"kind": "heartbeat"}, claim.epoch)
@@ -115,17 +117,17 @@ def test_a_claim_from_another_machine_holds_while_heartbeats_come_in(tmp_path: P
 
 def test_a_claim_from_another_machine_that_is_released_is_free_at_once(tmp_path: Path) -> None:
     with dead_owner(host="elsewhere"):
-        theirs = Ledger(tmp_path, clock)
+        theirs = Ledger(Disk(tmp_path), clock)
         _, claim = theirs.claim()
     threading.Timer(0.2, theirs.write, ({"kind": "release"}, claim.epoch)).start()
     began = time.monotonic()
-    assert Ledger(tmp_path, clock, 60_000).claim()[1].epoch == 2
+    assert Ledger(Disk(tmp_path), clock, 60_000).claim()[1].epoch == 2
     assert time.monotonic() - began < 30
 
 
 @pytest.mark.fault("a heartbeat cannot be written for a while", "the next heartbeat keeps the claim alive")
 def test_a_heartbeat_survives_an_io_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, failures = Ledger(tmp_path, clock, SOON_MS), [OSError("disk full"), OSError("disk full")]
+    ledger, failures = Ledger(Disk(tmp_path), clock, SOON_MS), [OSError("disk full"), OSError("disk full")]
     _, claim = ledger.claim()
     append = Ledger._append
 
@@ -136,7 +138,7 @@ def test_a_heartbeat_survives_an_io_error(tmp_path: Path, monkeypatch: pytest.Mo
 
     with lease(ledger, claim):
         monkeypatch.setattr(Ledger, "_append", failing)
-        assert shows_life(lambda: Ledger(tmp_path, clock).state().claim, 20 * SOON_MS)
+        assert shows_life(lambda: Ledger(Disk(tmp_path), clock).state().claim, 20 * SOON_MS)
     assert not failures
     assert ledger.state().claim == replace(ledger.state().claim, epoch=1, released=True)
 
@@ -250,4 +252,4 @@ def test_a_run_whose_batch_was_abandoned_changes_nothing(
 
 
 def versions(definition: Definition) -> dict[str, int | None]:
-    return {name: Table(definition.root / name).version() for name in COMMIT_ORDER}
+    return {name: Table(definition.store.below(name)).version() for name in COMMIT_ORDER}

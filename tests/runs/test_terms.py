@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, START_MS, clicks, clock, tables
+from tests.support.disks import folder_of
 from tests.support.killed import stopped
 from windowlib.batches.may_run import check_fingerprint, other_terms
 from windowlib.batches.planning import ledger_of, plan
@@ -118,7 +119,7 @@ def test_a_definition_that_was_copied_under_the_same_name(tmp_path: Path) -> Non
     original = clicks(tmp_path, 1)
     frozen, copied = plan(original, clock), tmp_path / "copied.toml"
     copied.write_text(LONGER, encoding="utf-8")
-    differs = f'{original.root} was written by another definition: window.gap was "10m", is "20m".'
+    differs = f'{folder_of(original)} was written by another definition: window.gap was "10m", is "20m".'
     named = (
         f"{differs} It has batches of {original.file}: if {copied} is another pipeline, give it another name. If not,"
     )

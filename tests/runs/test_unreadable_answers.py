@@ -12,10 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import clicks, clock, tables
+from tests.support.disks import folder_of
 from tests.support.strategies import ALL
 from windowlib.definition.definition import Definition
 from windowlib.engines.connect import EngineLost
-from windowlib.publication.publish import staging_folder
+from windowlib.publication.publish import STAGING
 from windowlib.runs.run import RunRequest
 from windowlib.runs.start import run, run_together
 
@@ -71,7 +72,7 @@ def test_a_batch_with_an_unreadable_answer_is_repeated(answers: Answers, tmp_pat
         assert batches_of(definition, said) == [1, 2]
         assert said.count(AGAIN) == 1
         assert tables(definition) == expected
-        assert not staging_folder(definition.root).exists()
+        assert not (folder_of(definition) / STAGING).exists()
 
 
 def test_the_batch_of_one_of_several_pipelines_is_done_again(answers: Answers, tmp_path: Path) -> None:

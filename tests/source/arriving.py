@@ -17,9 +17,11 @@ from windowlib.inspection.verify.report import VerifyReport
 from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
+from windowlib.ledger.rows import SourceFile
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
+from windowlib.storage.disk import Disk
 
 NOW_MS = int(datetime(2026, 4, 1, tzinfo=UTC).timestamp() * 1000)
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
@@ -49,6 +51,12 @@ def seconds(*offsets: int) -> pa.Array:
     return pa.array(values, pa.timestamp("us", "UTC"))
 
 
+def source_file(folder: Path, name: str) -> SourceFile:
+    """A file of a source, as a plan names it."""
+    about = (folder / name).stat()
+    return SourceFile(name, about.st_size, about.st_mtime_ns, 1)
+
+
 class Arriving:
     """A pipeline and its source; `source` has the lines of `[source]` besides format and path."""
 
@@ -64,7 +72,9 @@ class Arriving:
 
     @property
     def definition(self) -> Definition:
-        return load_definition(self.folder / "p.toml").model_copy(update={"root": self.folder / "warehouse" / "p"})
+        return load_definition(self.folder / "p.toml").model_copy(
+            update={"store": Disk(self.folder / "warehouse" / "p")}
+        )
 
     def put(self, name: str, content: str | Mapping[str, Any]) -> Path:
         """Writes a file, as text or as the columns of a Parquet file; each is newer than those before."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.source.arriving import source_file
 from tests.support.clicks import CLICKS as WITH_IDS
 from tests.support.clicks import START_MS, clicks, clock, without
 from windowlib.batches.planning import plan
@@ -32,7 +33,7 @@ def pipeline(folder: Path, text: str, *files: dict[str, pa.Array]) -> Definition
 
 def said(definition: Definition, number: int = 1, pinned: dict[str, str] | None = None) -> str:
     """Message of a plan about a file, without its path; with `pinned`, after a batch that has read these columns."""
-    file = SourceFile(f"{number}.parquet", 1, 1, number)
+    file = source_file(definition.source.path, f"{number}.parquet")
     with pytest.raises(WindowError) as caught:
         plan(definition, clock) if pinned is None else check(definition, file, pinned)
     assert exit_code(caught.value) == USER

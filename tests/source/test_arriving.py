@@ -31,6 +31,7 @@ from windowlib.runs.together import advance_together
 from windowlib.source import contents, listing
 from windowlib.source.listed import SourceError
 from windowlib.source.listing import FilesChanged, waiting_files
+from windowlib.storage.disk import Disk
 
 EVERYTHING = CLICKS.replace("max_files_per_run = 1\n", "")
 LINE = '{"id": "1", "user": "u1", "at_ms": 1772409600000, "value": 1}\n'
@@ -219,7 +220,7 @@ def after_a_batch(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory)
 
 def new(definition: Definition) -> list[str]:
     """The paths of files that are new to a pipeline."""
-    tables, commit = Tables(definition.root), ledger_of(definition).state().commit
+    tables, commit = Tables(definition.store), ledger_of(definition).state().commit
     return [file.path for file in waiting_files(definition.source, definition.uses, tables, commit)]
 
 
@@ -230,12 +231,13 @@ def test_a_file_is_identified_by_its_content(after_a_batch: Definition, monkeypa
     definition = after_a_batch
     folder = definition.source.path
     kept = {row["path"]: row["sha256"] for row in read_table(definition, "source_files").to_pylist()}
-    assert kept == {name: contents.checksum(folder / name) for name in ("1.parquet", "2.parquet")}
+    sizes = {name: (folder / name).stat().st_size for name in ("1.parquet", "2.parquet")}
+    assert kept == {name: contents.checksum(Disk(folder), name, size) for name, size in sizes.items()}
 
     os.utime(folder / "1.parquet")  # unpacked again, or copied back
     assert new(definition) == []
     with monkeypatch.context() as patch:  # what was read once is not read again
-        patch.setattr(contents, "checksum", lambda path: pytest.fail(f"{path} is read again"))
+        patch.setattr(contents, "checksum", lambda store, path, size: pytest.fail(f"{path} is read again"))
         assert new(definition) == []
 
     (folder / "2.parquet").rename(folder / "renamed.parquet")
@@ -314,7 +316,7 @@ def test_a_link_is_set_aside_by_its_own_name(tmp_path: Path, leads: str) -> None
     link.symlink_to(to)
     for given in (str(link), "2.parquet", f"../{link.parent.name}/2.parquet"):
         assert set_aside(definition, given, "ann", "cut off") == "2.parquet"
-        assert [*files_set_aside(definition.root)] == ["2.parquet"]
+        assert [*files_set_aside(definition.store)] == ["2.parquet"]
         assert take_back(definition, given, "ann", "repaired") == "2.parquet"
 
 
@@ -326,7 +328,7 @@ def test_a_planned_batch_is_replanned_without_a_set_aside_file(
     set_aside(definition, "2.parquet", "ann", "a page of it cannot be decoded")
     assert due_files(definition) == ["1.parquet"]
     assert take_back(definition, "2.parquet", "ann", "repaired") == "2.parquet"
-    assert files_set_aside(definition.root) == {}
+    assert files_set_aside(definition.store) == {}
     with pytest.raises(NothingToDecide, match=r"2\.parquet is not set aside"):
         take_back(definition, "2.parquet", "ann", "repaired")
 
@@ -366,7 +368,7 @@ def test_a_run_that_is_at_work_keeps_its_files(tmp_path: Path) -> None:
     ledger_of(definition).claim()
     with pytest.raises(Superseded):
         set_aside(definition, "1.parquet", "ann", "wrong")
-    assert files_set_aside(definition.root) == {}
+    assert files_set_aside(definition.store) == {}
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -381,10 +383,10 @@ def test_the_newest_set_aside_decision_counts(tmp_path: Path) -> None:
 
     for back in (False, True, False):  # whatever their clocks say
         decide(
-            tmp_path,
+            Disk(tmp_path),
             SetAsideDecision("a", datetime.fromtimestamp(3 if back else 1, UTC), "ann", json.dumps(back), back),
         )
-    assert list(files_set_aside(tmp_path)) == ["a"]
+    assert list(files_set_aside(Disk(tmp_path))) == ["a"]
 
 
 @pytest.fixture

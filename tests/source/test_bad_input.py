@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, events, tables
 from tests.support.damage import damage_rows
+from tests.support.disks import folder_of
 from windowlib.batches import figures
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.exits import REJECTED, USER, exit_code
@@ -99,7 +100,7 @@ def test_a_file_that_is_not_parquet(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1 not really")
     with refused(SourceError, f"{path} is not a readable Parquet file", "nothing of this batch"):
         plan(definition, clock)
-    assert not definition.root.exists()
+    assert not folder_of(definition).exists()
     arrive(tmp_path, 1, [ROW])
     assert plan(definition, clock)
 
@@ -375,7 +376,7 @@ def test_an_expression_that_does_not_fit(
     with refused(InvalidSpec, str(definition.file), *says, "windowlib abandon"):
         run(definition, spark)
     assert ledger_of(definition).state().commit is None
-    assert [log.parent.name for log in definition.root.glob("*/_delta_log")] == ["ledger"]
+    assert [log.parent.name for log in folder_of(definition).glob("*/_delta_log")] == ["ledger"]
 
 
 @pytest.mark.spark
@@ -632,7 +633,7 @@ def test_a_refused_batch_waits_until_it_is_approved_or_abandoned(spark: SparkSes
             advance(definition, no_spark, clock=clock)  # asked again, it answers without work
 
         assert abandon(definition, "ann", "look first", clock) == 2
-        assert not list((definition.root / "results").rglob("2-*.parquet"))
+        assert not list((folder_of(definition) / "results").rglob("2-*.parquet"))
         assert tables(definition) == before
         with refused(Rejected, "batch 3 was refused", code=REJECTED):
             run(definition, spark)

@@ -22,6 +22,7 @@ from windowlib.definition.rules import RESERVED_KEYS, RESERVED_OUTPUTS
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.source.listing import SourceError
+from windowlib.storage.disk import Disk
 
 OURS = [
     *("reason", "arrival", "timestamp_ms", "raw", "file", "bucket", "elements", "window_start_ms", "window_end_ms"),
@@ -93,7 +94,7 @@ def pipeline(
     file = folder / "named.toml"
     parts = ["\n".join(f"{toml(name)} = {toml(value)}" for name, value in of.items()) for of in (source, aggregates)]
     file.write_text(HEAD.format(window=toml(window), source=parts[0], aggregates=parts[1]), encoding="utf-8")
-    return load_definition(file).model_copy(update={"root": folder / "warehouse" / "named"})
+    return load_definition(file).model_copy(update={"store": Disk(folder / "warehouse" / "named")})
 
 
 def run(definition: Definition, spark: SparkSession, *files: Sequence[Mapping[str, Any]]) -> None:

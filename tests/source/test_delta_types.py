@@ -21,6 +21,7 @@ from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import StateMismatch
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
 
 PIPELINE = """
 name = "widened"
@@ -103,7 +104,7 @@ class Table:
 def pipeline(folder: Path, **outputs: str) -> Definition:
     file = folder / "widened.toml"
     file.write_text(PIPELINE + "\n".join(f'{name} = "{sql}"' for name, sql in outputs.items()))
-    return load_definition(file).model_copy(update={"root": folder / "warehouse" / "widened"})
+    return load_definition(file).model_copy(update={"store": Disk(folder / "warehouse" / "widened")})
 
 
 @pytest.mark.spark

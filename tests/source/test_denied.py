@@ -12,6 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 from tests.support.clicks import CLICKS, START_MS, clicks, without
+from tests.support.disks import folder_of
 from windowlib.cli.exits import UNEXPECTED, USER
 from windowlib.definition.definition import Definition
 
@@ -24,13 +25,14 @@ import sys
 from pathlib import Path
 from windowlib.batches.planning import plan
 from windowlib.cli.exits import load_pipeline, print_error
-from windowlib.source.footers import span
+from windowlib.source.footers import footer
+from windowlib.source.listed import ListedFile
 sys.stderr = sys.stdout
 for name in sys.argv[1:]:
     try:
         definition = load_pipeline(Path(name))
         if name.endswith("looked_at.toml"):
-            span(definition.source.path / "1.parquet", "at_ms", "ms")
+            footer(definition.source.store, ListedFile("1.parquet", 1_000, 0, (0, "")))
         plan(definition)
         print("planned")
     except Exception as error:
@@ -127,11 +129,11 @@ def test_a_log_without_read_permission_is_named(less: list[str], tmp_path: Path)
     modes = (0o444, 0o111, 0o000)
     definitions = [pipeline(tmp_path / str(number)) for number, _ in enumerate(modes)]
     for one in definitions:
-        write_deltalake(one.root / "ledger", FILE)
-    denied = [(one.root / "ledger" / "_delta_log", mode) for one, mode in zip(definitions, modes, strict=True)]
+        write_deltalake(folder_of(one) / "ledger", FILE)
+    denied = [(folder_of(one) / "ledger" / "_delta_log", mode) for one, mode in zip(definitions, modes, strict=True)]
     for (sentence, code), definition, (place, _) in zip(
         said([one.file for one in definitions], denied, less), definitions, denied, strict=True
     ):
         assert sentence.startswith(f"error: this user may not read {place}. Nothing is lost")
-        assert f"all of {definition.root}: grant it" in sentence
+        assert f"all of {folder_of(definition)}: grant it" in sentence
         assert code == UNEXPECTED

@@ -216,8 +216,7 @@ def test_a_source_does_not_read_the_tables_of_its_own_pipeline(tmp_path: Path) -
 )
 def test_a_table_is_not_a_folder_of_files(tmp_path: Path, log: str, above: str) -> None:
     definition = clicks(tmp_path, 1)
-    (definition.source.path / above / log).mkdir(parents=True)
-    touched(tmp_path, f"{above}2.parquet")
+    touched(tmp_path, f"{above}{log}" if log.endswith(".json") else f"{above}{log}/0.json", f"{above}2.parquet")
     with pytest.raises(SourceError, match=r"(log|timeline|metadata) says which of its files count") as refused:
         folder_files(definition.source)
     assert str(definition.source.path / above).rstrip("/") in str(refused.value)

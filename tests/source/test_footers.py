@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowlib.ledger.rows import SourceFile
+from tests.source.arriving import source_file
 from windowlib.model.assigners import DynamicSession, Session, Sliding, Tumbling
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, Admission
 from windowlib.source import footers
 from windowlib.source.intake import FileFigures, NewestEvent
+from windowlib.storage.disk import Disk
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ADMISSION = Admission(
@@ -38,9 +39,14 @@ def micros(*values: int) -> pa.Array:
     return pa.array(values, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
 
 
+def footer(folder: Path, name: str) -> pq.FileMetaData:
+    return footers.footer(Disk(folder), source_file(folder, name))
+
+
 def look(folder: Path, *names: str, **changes: Any) -> footers.BatchIntake | None:
-    files = [SourceFile(name, 0, 0, number) for number, name in enumerate(names, 1)]
-    return footers.look(folder, files, dataclasses.replace(ADMISSION, **changes))
+    return footers.look(
+        Disk(folder), [source_file(folder, name) for name in names], dataclasses.replace(ADMISSION, **changes)
+    )
 
 
 @settings(deadline=None)  # how long an example takes depends on the machine
@@ -70,7 +76,7 @@ def test_the_least_nanosecond_timestamp(tmp_path: Path) -> None:
     """pandas reads it as no time; the rows have the right value."""
     written(tmp_path, "a.parquet", pa.array([-(2**63), 0], pa.int64()).cast(pa.timestamp("ns")))
     assert look(tmp_path, "a.parquet") is None
-    assert footers.span(tmp_path / "a.parquet", "ts", None) is None
+    assert footers.span(footer(tmp_path, "a.parquet"), "ts", None) is None
 
 
 @pytest.mark.parametrize(
@@ -166,12 +172,12 @@ def test_windows_of_processing_time_need_the_rows() -> None:
 def test_the_span_is_that_of_all_row_groups(tmp_path: Path, unit: str, per_ms: int) -> None:
     times = pa.array([at * per_ms for at in (5, 9, 2, 7)], pa.int64())
     written(tmp_path, "a.parquet", times, rows_per_group=2)
-    assert footers.span(tmp_path / "a.parquet", "ts", unit) == (2, 9)
+    assert footers.span(footer(tmp_path, "a.parquet"), "ts", unit) == (2, 9)
 
 
 def test_the_span_includes_refused_rows(tmp_path: Path) -> None:
     written(tmp_path, "a.parquet", micros(-1, 5_999), ["ann", None])
-    assert footers.span(tmp_path / "a.parquet", "ts", None) == (-1, 5)
+    assert footers.span(footer(tmp_path, "a.parquet"), "ts", None) == (-1, 5)
 
 
 def test_a_file_whose_footer_has_no_time_has_no_span(tmp_path: Path) -> None:
@@ -181,20 +187,20 @@ def test_a_file_whose_footer_has_no_time_has_no_span(tmp_path: Path) -> None:
     columns = {"ts": micros(1_000), "other": micros(5_000)}
     pq.write_table(pa.table(columns), tmp_path / "bare.parquet", write_statistics=["other"])
     for name in ("text", "empty", "nulls", "bare"):
-        assert footers.span(tmp_path / f"{name}.parquet", "ts", None) is None, name
-    assert footers.span(tmp_path / "bare.parquet", "other", None) == (5, 5)
+        assert footers.span(footer(tmp_path, f"{name}.parquet"), "ts", None) is None, name
+    assert footers.span(footer(tmp_path, "bare.parquet"), "other", None) == (5, 5)
 
 
 def test_a_row_group_outside_the_calendar_is_left_out_of_the_span(tmp_path: Path) -> None:
     year_10000_us = 253_402_300_800 * 1_000_000
     written(tmp_path, "a.parquet", micros(7_000, year_10000_us), rows_per_group=1)
-    assert footers.span(tmp_path / "a.parquet", "ts", None) == (7, 7)
+    assert footers.span(footer(tmp_path, "a.parquet"), "ts", None) == (7, 7)
 
 
 def test_text_bounds_of_a_column(tmp_path: Path) -> None:
     written(tmp_path, "a.parquet", micros(1, 2, 3), ["bob", "ann", None], rows_per_group=2)
     written(tmp_path, "nulls.parquet", pa.array([1, 2]), pa.array([None, None], pa.string()))
-    assert footers.texts(tmp_path / "a.parquet", "user_id") == [("ann", "bob")]
-    assert footers.texts(tmp_path / "nulls.parquet", "user_id") == []
-    assert footers.texts(tmp_path / "nulls.parquet", "ts") is None, "numbers"
-    assert footers.texts(tmp_path / "nulls.parquet", "absent") is None
+    assert footers.texts(footer(tmp_path, "a.parquet"), "user_id") == [("ann", "bob")]
+    assert footers.texts(footer(tmp_path, "nulls.parquet"), "user_id") == []
+    assert footers.texts(footer(tmp_path, "nulls.parquet"), "ts") is None, "numbers"
+    assert footers.texts(footer(tmp_path, "nulls.parquet"), "absent") is None

@@ -19,11 +19,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.source.arriving import source_file
 from tests.support.doc_pages import DOCS, Page
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.model.errors import StateMismatch
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 NOW_MS = int(START.timestamp() * 1000) + 86_400_000
@@ -36,7 +38,7 @@ def pipeline(name: str, folder: Path, engine: str = "spark") -> Definition:
     [text] = [block.text for block in page.blocks if block.about == f"{name}.toml"]
     file = folder / f"{name}.toml"
     file.write_text(f'engine = "{engine}"\n{text}')
-    loaded = load_definition(file).model_copy(update={"root": folder / "warehouse" / name})
+    loaded = load_definition(file).model_copy(update={"store": Disk(folder / "warehouse" / name)})
     loaded.source.path.mkdir(exist_ok=True)
     return loaded
 
@@ -287,13 +289,12 @@ def test_sensors_with_restarting_clocks(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_a_declared_type_is_kept(tmp_path: Path) -> None:
-    from windowlib.ledger.rows import SourceFile
     from windowlib.source.columns.check import check_readable
 
     definition = pipeline("taxi", tmp_path)
     rows = trips(random.Random(1), START, 2)
     arrive(definition, "1.parquet", month(rows, pa.int32(), pa.int64(), "fee"))
-    files = [SourceFile("1.parquet", 1, 1, 1)]
+    files = [source_file(definition.source.path, "1.parquet")]
     assert check_readable(definition.source, definition.uses, files, None)["PULocationID"] == "int64"
     with pytest.raises(
         StateMismatch, match="declares the column 'PULocationID' as bigint, but it was recorded as int32"

@@ -42,7 +42,7 @@ def test_folder_values_in_use_belong_to_the_identity(column: str, old: str, new:
     differ = {}
     for name, text in definitions.items():
         definition = clicks(tmp_path / name.replace(" ", "-"), 0, text)
-        inputs = Contents.of(definition.source, definition.uses, definition.root)
+        inputs = Contents.of(definition.source, definition.uses, definition.store)
         one, other = (inputs.identity(f"day={day}/a.parquet", "0f") for day in (1, 2))
         differ[name] = one != other
     assert differ == {"unread": False, column: True}
@@ -50,7 +50,7 @@ def test_folder_values_in_use_belong_to_the_identity(column: str, old: str, new:
 
 def test_two_encodings_of_a_folder_value_are_equal(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0)
-    identity = Contents.of(definition.source, definition.uses, definition.root).identity
+    identity = Contents.of(definition.source, definition.uses, definition.store).identity
     assert identity("user=a b/1", "0f") == identity("user=a%20b/1", "0f")
     assert identity("user=/1", "0f") == identity("user=__HIVE_DEFAULT_PARTITION__/1", "0f")
     assert identity("user=7/1", "0f") != identity("user=007/1", "0f")

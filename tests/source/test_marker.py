@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.disks import folder_of
 from tests.support.simple_batches import compute_simply, computed, no_spark, pipeline
 from tests.support.strategies import ALL
 from windowlib.batches import batch
@@ -79,8 +80,8 @@ class Source:
     def listed(self) -> list[str]:
         """Files that the next run lists."""
         commit = ledger_of(self.definition).state().commit
-        of, root = self.definition.source, self.definition.root
-        since = marker.due_from(marker_of(of, root, commit), of.full_listing_every_ms, self.now_ms)
+        of, store = self.definition.source, self.definition.store
+        since = marker.due_from(marker_of(of, store, commit), of.full_listing_every_ms, self.now_ms)
         return sorted(file.path for file in found_files(of, since).files)
 
 
@@ -88,7 +89,7 @@ def with_contents(inputs: Inputs) -> ComputedBatch:
     """Batches keep the checksums of their files, as real ones do."""
     outcome = computed(inputs)
     rows = outcome.changes["source_files"].rows or ()
-    kept = [{**row, "sha256": checksum(inputs.definition.source.path / row["path"])} for row in rows]
+    kept = [{**row, "sha256": checksum(inputs.definition.source.store, row["path"], row["size_bytes"])} for row in rows]
     return replace(
         outcome, changes={**outcome.changes, "source_files": replace(outcome.changes["source_files"], rows=kept)}
     )
@@ -135,7 +136,7 @@ def test_files_left_for_later_are_listed_again(source: Source) -> None:
     planned = plan(source.definition, source.clock)
     assert planned is not None
     assert [file.path for file in planned.files] == ["1", "3"]
-    left = marker_of(source.definition.source, source.definition.root, planned)
+    left = marker_of(source.definition.source, source.definition.store, planned)
     assert left is not None
     assert left.name == "2"  # came later than 3, and 3 is read
     assert source.run() == ["1", "2", "3", "4", "5"]
@@ -162,7 +163,7 @@ def test_an_empty_full_listing_is_remembered(source: Source) -> None:
     source.run()
     assert source.run(1) == []
     assert source.listed() == ["2/a"]
-    kept = source.definition.root / marker.FILE
+    kept = folder_of(source.definition) / marker.FILE
     for text in ("", "[]", "{", '{"batch_id": 1}'):
         kept.write_text(text)
         assert source.listed() == ["1/a", "2/a"]
@@ -209,7 +210,7 @@ def test_a_file_taken_back_is_read_before_the_marker(source: Source) -> None:
     assert source.listed() == ["2/a"]
     take_back(source.definition, "1/a", "ann", "repaired", source.clock)
     of, commit = source.definition, ledger_of(source.definition).state().commit
-    assert len(waiting_files(of.source, of.uses, Tables(of.root), commit)) == 1
+    assert len(waiting_files(of.source, of.uses, Tables(of.store), commit)) == 1
     assert source.run() == ["1/a"]
 
 

@@ -14,6 +14,7 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, clicks, clock, without
+from tests.support.disks import folder_of
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.engines.sail import is_sail
@@ -23,6 +24,7 @@ from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.errors import StateMismatch
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
 
 PLAIN = without(CLICKS, "event_id", "first", "allowed_lateness", "max_files_per_run") + 'paid = "sum(price)"\n'
 AS_NULL = PLAIN.replace("[watermark]", 'missing_columns = "null"\n[watermark]')
@@ -46,7 +48,9 @@ def arrive(folder: Path, *files: dict[str, pa.Array]) -> None:
 def per_run(definition: Definition, files: int) -> Definition:
     """The pipeline in a warehouse of its own, with so many files a batch."""
     source = definition.source.model_copy(update={"max_files_per_run": files})
-    return definition.model_copy(update={"source": source, "root": definition.root.parent / f"with_{files}"})
+    return definition.model_copy(
+        update={"source": source, "store": Disk(folder_of(definition).parent / f"with_{files}")}
+    )
 
 
 def results(definition: Definition) -> list[tuple[Any, ...]]:
@@ -132,7 +136,7 @@ def test_a_column_of_an_earlier_file_is_no_mistake(spark: SparkSession, tmp_path
     advance(definition, lambda: spark, clock=clock)
     arrive(tmp_path, NEW, OLD)
     definition.file.write_text(AS_NULL)
-    later = load_definition(definition.file).model_copy(update={"root": definition.root})
+    later = load_definition(definition.file).model_copy(update={"store": definition.store})
     planned = plan(later, clock)
     assert planned is not None
     assert planned.stored["source_types"]["price"] == "double"

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.disks import folder_of
 from tests.support.simple_batches import no_spark
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
@@ -21,6 +22,7 @@ from windowlib.model.errors import InvalidSpec, StateMismatch
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.source.columns.column_types import kind_of
+from windowlib.storage.disk import Disk
 
 DEFINITION = """
 name = "names"
@@ -48,7 +50,7 @@ def pipeline(folder: Path, spark: SparkSession, definition: str = DEFINITION) ->
     (folder / "names.toml").write_text(definition)
     engine = "sail" if is_sail(spark) else "spark"
     found = load_definition(folder / "names.toml")
-    return found.model_copy(update={"root": folder / "warehouse" / "names", "engine": engine})
+    return found.model_copy(update={"store": Disk(folder / "warehouse" / "names"), "engine": engine})
 
 
 def arrive(path: Path, key: str | None, minutes: int = 0) -> None:
@@ -120,7 +122,7 @@ def test_a_warehouse_that_is_not_a_folder_is_refused(tmp_path: Path, is_link: bo
     (tmp_path / "names.toml").write_text(DEFINITION)
     arrive(tmp_path / "incoming" / "1.parquet", "k")
     definition = load_definition(tmp_path / "names.toml")
-    warehouse = definition.root.parent
+    warehouse = folder_of(definition).parent
     if is_link:
         warehouse.symlink_to(tmp_path / "not-there")
     else:
@@ -133,8 +135,9 @@ def test_a_warehouse_in_a_table_of_another_pipeline_is_refused(tmp_path: Path) -
     (tmp_path / "names.toml").write_text(DEFINITION)
     arrive(tmp_path / "incoming" / "1.parquet", "k")
     definition = load_definition(tmp_path / "names.toml")
-    (definition.root.parent / "_delta_log").mkdir(parents=True)
-    with pytest.raises(InvalidSpec, match=f"lies in the Delta table {definition.root.parent}. "):
+    (folder_of(definition).parent / "_delta_log").mkdir(parents=True)
+    (folder_of(definition).parent / "_delta_log" / f"{0:020}.json").write_text("{}")
+    with pytest.raises(InvalidSpec, match=f"lies in the Delta table {folder_of(definition).parent}. "):
         advance(definition, no_spark)
 
 

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.source.arriving import source_file
 from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, clicks, clock, without
 from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
-from windowlib.ledger.rows import SourceFile
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.source import footers
@@ -40,8 +40,8 @@ def test_a_wrong_footer_publishes_no_null_key(spark: SparkSession, tmp_path: Pat
     at_ms = [START_MS, START_MS + MINUTE_MS, START_MS + 2 * MINUTE_MS]
     table = pa.table({"user": ["ann", None, "ann"], "at_ms": at_ms, "value": [1, 2, 4]})
     with_wrong_footer(tmp_path / "incoming" / "1.parquet", table)
-    files = [SourceFile("1.parquet", 1, 1, 1)]
-    assert footers.look(definition.source.path, files, times_of(definition.source, definition.spec.assigner))
+    files = [source_file(definition.source.path, "1.parquet")]
+    assert footers.look(definition.source.store, files, times_of(definition.source, definition.spec.assigner))
     batch, *_ = advance(definition, lambda: spark, clock=clock, finish=True)
     assert (batch.figures["rows_admitted"], batch.figures["rows_quarantined"]) == (2, 1)
     [row] = read_table(definition, "results").to_pylist()

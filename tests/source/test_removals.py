@@ -93,7 +93,7 @@ def test_a_rerun_recomputes_removed_rows(spark: SparkSession, tmp_path: Path, ki
     whole = time_range(*command, clock())
     before = ledger_of(definition).state()
     elsewhere = Rerun(whole.from_ms - 2 * DAY_MS, whole.from_ms - DAY_MS, "a test", "ann")
-    assert not rerun_plan(definition, Tables(definition.root), before, elsewhere, clock).replaces
+    assert not rerun_plan(definition, Tables(definition.store), before, elsewhere, clock).replaces
     with pytest.raises(RerunRefused, match=rf"Rerun the whole range: `\S*windowlib rerun .* --from {command[0]}"):
         dry_run(definition, Rerun(whole.from_ms + 1, whole.to_ms, "a test", "ann"), clock).preview(spark)
     asked = Rerun(whole.from_ms, whole.to_ms, "a test", "ann")

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.source.arriving import source_file
 from tests.source.text_pipeline import pipeline
 from windowlib.definition.definition import InvalidDefinition, load_definition
 from windowlib.definition.toml.locales import decimal_mark
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 from windowlib.source.text import rows as text
+from windowlib.storage.disk import Disk
 
 MALFORMED = "malformed"
 AT = datetime(2026, 3, 2, 10, 15, tzinfo=UTC)
@@ -100,7 +102,7 @@ def values(spark: SparkSession, folder: Path, kinds: list[str], row: bytes, dial
     said = {f"c{n}": of for n, of in enumerate(kinds)}
     definition = pipeline(folder, {f"1.{kind}": row}, dialect, kind)
     source = definition.source.model_copy(update={"columns": said})
-    read = text.read(spark, source, [str(folder / "incoming" / f"1.{kind}")], folder / "staging")
+    read = text.read(spark, source, [source_file(folder / "incoming", f"1.{kind}")], Disk(folder / "staging"))
     found = read.select(*(F.col(quoted(name)).alias(name) for name in said), names.CORRUPT).toArrow().to_pylist()
     return [
         MALFORMED if one[names.CORRUPT] is not None else next((v for v in [one[name]] if v is not None), None)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.source.arriving import source_file
 from tests.source.text_pipeline import pipeline
 from tests.support.clicks import START_MS, clock
 from windowlib.batches.planning import plan
@@ -23,6 +24,7 @@ from windowlib.source.text import decompression as packed
 from windowlib.source.text import json_lines as lines
 from windowlib.source.text import quotes
 from windowlib.source.text import rows as text
+from windowlib.storage.disk import Disk
 
 HEADER = "user,at_ms,note,value\n"
 AT = START_MS
@@ -257,9 +259,9 @@ def test_a_cut_character_is_found_across_chunks(tmp_path: Path, monkeypatch: pyt
     file = tmp_path / "1.json"
     for before in range(12):
         file.write_text("x" * before + r"\ud83d")
-        assert lines.may_be_odd(file)
+        assert lines.may_be_odd(Disk(tmp_path), source_file(tmp_path, "1.json"))
     file.write_text(r"xxx\u00d8\u0d83")
-    assert not lines.may_be_odd(file)
+    assert not lines.may_be_odd(Disk(tmp_path), source_file(tmp_path, "1.json"))
 
 
 @pytest.mark.parametrize(
@@ -317,8 +319,8 @@ def test_an_open_quote_is_found(tmp_path: Path, case: str) -> None:
     definition = pipeline(tmp_path, {"1.csv": content.encode(), "2.csv": f'{HEADER}u,{AT},5",1\n'.encode()}, dialect)
     folder = definition.source.path
     with pytest.raises(WindowError, match=rf"1\.csv: {says}"):
-        quotes.may_have_longer_records(definition.source, folder / "1.csv")
-    assert quotes.may_have_longer_records(definition.source, folder / "2.csv") == (case != "others")
+        quotes.may_have_longer_records(definition.source, source_file(folder, "1.csv"))
+    assert quotes.may_have_longer_records(definition.source, source_file(folder, "2.csv")) == (case != "others")
 
 
 @pytest.mark.spark
@@ -328,8 +330,9 @@ def test_an_open_quote_is_found(tmp_path: Path, case: str) -> None:
 @pytest.mark.parametrize("content", [gzip.compress(HEADER.encode() * 9_999)[:-99], b"not packed"])
 def test_a_cut_compressed_file_is_named(spark: SparkSession, tmp_path: Path, kind: str, content: bytes) -> None:
     definition = pipeline(tmp_path, {f"1.{kind}.gz": content}, kind=kind)
+    file = source_file(tmp_path / "incoming", f"1.{kind}.gz")
     with pytest.raises(WindowError, match=rf"1\.{kind}\.gz cannot be decompressed"):
-        text.read(spark, definition.source, [str(tmp_path / "incoming" / f"1.{kind}.gz")], tmp_path / "staging")
+        text.read(spark, definition.source, [file], Disk(tmp_path / "staging"))
 
 
 @pytest.mark.parametrize(

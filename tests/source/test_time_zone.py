@@ -19,17 +19,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from tests.source.arriving import source_file
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import of_local, time_of, utc
 from windowlib.inspection.lineage.source_events import times_ms
 from windowlib.ledger.rerun_request import Rerun, time_range
-from windowlib.ledger.rows import SourceFile
 from windowlib.model.assigners import Session
 from windowlib.plans.admission import Admission
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.source import footers
 from windowlib.source.columns.check import SourceError
+from windowlib.storage.disk import Disk
 
 BERLIN, DAY_MS = "Europe/Berlin", 86_400_000
 FORWARD, BACK = datetime(2026, 3, 29, 2, 30), datetime(2026, 10, 25, 2, 30)
@@ -60,7 +61,7 @@ def made(folder: Path, engine: str = "sail", zone: str = BERLIN, more: str = "")
     (folder / "incoming").mkdir()
     file = folder / "clocks.toml"
     file.write_text(DEFINITION.format(engine=engine, zone=zone, more=more), encoding="utf-8")
-    return load_definition(file).model_copy(update={"root": folder / "warehouse"})
+    return load_definition(file).model_copy(update={"store": Disk(folder / "warehouse")})
 
 
 def arrive(definition: Definition, name: str, times: Sequence[Any], kind: pa.DataType, **writing: Any) -> Path:
@@ -131,12 +132,13 @@ def test_footer_bounds_have_a_day_of_margin(times: Sequence[datetime], tmp_path:
     """The engine decides the instants, because Python may know other clock changes."""
     path = arrive(made(tmp_path), "1.parquet", times, pa.timestamp("us"))
     instants = [time_of(by_hand(time)) for time in times]
-    low_ms, high_ms = footers.span(path, "at", None, BERLIN) or (0, 0)
+    store, file = Disk(path.parent), source_file(path.parent, path.name)
+    low_ms, high_ms = footers.span(footers.footer(store, file), "at", None, BERLIN) or (0, 0)
     assert low_ms <= min(instants) - DAY_MS // 2
     assert high_ms >= max(instants) + DAY_MS // 2
-    files, admission = [SourceFile("1.parquet", 0, 0, 1)], Admission(("user",), "at", None, Session(gap_ms=1), 0)
-    assert footers.look(path.parent, files, admission) is not None
-    assert footers.look(path.parent, files, replace(admission, time_zone=BERLIN)) is None
+    admission = Admission(("user",), "at", None, Session(gap_ms=1), 0)
+    assert footers.look(store, [file], admission) is not None
+    assert footers.look(store, [file], replace(admission, time_zone=BERLIN)) is None
 
 
 def test_explain_reads_the_same_times() -> None:

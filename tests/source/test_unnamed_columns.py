@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.source.arriving import source_file
 from tests.support.clicks import MINUTE_MS, START_MS, clicks, clock
 from tests.support.strategies import ALL
 from windowlib.definition.definition import Definition
@@ -18,7 +19,6 @@ from windowlib.engines.sail import is_sail
 from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
-from windowlib.ledger.rows import SourceFile
 from windowlib.plans import erased, names
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
@@ -142,7 +142,7 @@ def test_the_first_of_very_many_types_are_read(tmp_path: Path) -> None:
     definition, files = clicks(tmp_path, 0, PLAIN), []
     for number in range(2 * MOST_TYPES):
         arrive(tmp_path / "incoming", str(number), pa.array([{f"a{number}": 1}]))
-        files.append(SourceFile(f"{number}.parquet", 1, 1, number + 1))
+        files.append(source_file(tmp_path / "incoming", f"{number}.parquet"))
     layout = Layout.of(definition.source, files, {"user": "string", "at_ms": "int64"})
     columns = ["extra", *(names.of_another_type("extra", number) for number in range(1, MOST_TYPES))]
     assert [*layout.kinds] == ["user", "at_ms", *columns]

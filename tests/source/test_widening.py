@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.source.arriving import source_file
 from tests.support.clicks import MINUTE_MS, START_MS, clock
+from tests.support.disks import folder_of
 from tests.support.strategies import ALL
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
@@ -28,6 +30,7 @@ from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.source.columns.column_types import schema_of
 from windowlib.source.listed import SourceError
+from windowlib.storage.disk import Disk
 
 PIPELINE = """
 name = "sums"
@@ -82,7 +85,7 @@ def pipeline(folder: Path, outputs: dict[str, str] | None = None) -> Definition:
     file = folder / "sums.toml"
     lines = (f'{name} = "{sql}"' for name, sql in (OUTPUTS if outputs is None else outputs).items())
     file.write_text(PIPELINE + "\n".join(lines))
-    return load_definition(file).model_copy(update={"root": folder / "warehouse" / "sums"})
+    return load_definition(file).model_copy(update={"store": Disk(folder / "warehouse" / "sums")})
 
 
 def arrive(
@@ -212,14 +215,14 @@ def test_a_type_that_does_not_fit_is_refused(
     assert plan(definition, clock)
     good = {**row(0, 1), "whole": None}
     path = arrive(tmp_path, 2, {**FIRST, "whole": then[0]}, [good, {**row(0, 1), "whole": then[1]}])
-    definition = definition.model_copy(update={"root": tmp_path / "other"})
+    definition = definition.model_copy(update={"store": Disk(tmp_path / "other")})
     with pytest.raises(StateMismatch) as refused:
         plan(definition, clock)
     message = str(refused.value)
     assert f"column 'whole' of {path} is {says}" in message
     assert "nothing of this batch has been committed" in message
     assert "windowlib set-aside" in message
-    assert not definition.root.exists()
+    assert not folder_of(definition).exists()
 
 
 def test_a_column_without_a_type_waits_for_one(tmp_path: Path) -> None:
@@ -344,7 +347,7 @@ def test_files_of_one_schema_share_it_in_memory(tmp_path: Path) -> None:
     plain, by_spark = pa.schema([("a", pa.int64())]), pa.schema([("a", pa.int64())], {"org.apache.spark.version": "4"})
     for file, schema in {"1": plain, "2": by_spark, "3": plain, "4": plain.append(pa.field("b", pa.int8()))}.items():
         pq.write_table(schema.empty_table(), tmp_path / file)
-    one, marked, same, wider = (schema_of(tmp_path / file) for file in "1234")
+    one, marked, same, wider = (schema_of(Disk(tmp_path), source_file(tmp_path, file)) for file in "1234")
     assert same is one
     assert b"org.apache.spark.version" in marked.metadata
     assert not one.metadata

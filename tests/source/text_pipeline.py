@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.storage.disk import Disk
 
 DEFINITION = """
 name = "texts"
@@ -30,4 +31,4 @@ def pipeline(folder: Path, files: Mapping[str, bytes], dialect: str = "", kind: 
         (folder / "incoming" / name).write_bytes(content)
     file = folder / "texts.toml"
     file.write_text(DEFINITION.format(format=kind, dialect=f"dialect = {{ {dialect} }}" if dialect else ""))
-    return load_definition(file).model_copy(update={"root": folder / "warehouse" / "texts"})
+    return load_definition(file).model_copy(update={"store": Disk(folder / "warehouse" / "texts")})

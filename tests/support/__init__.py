@@ -36,6 +36,7 @@ own_code.py           an author's own function and aggregate, as text
 page_samples.py       pipelines whose pages are shown
 planting.py           a mistake planted in the running process
 private_apis.py       tests that hold lines of the page of private APIs
+recording_store.py    a store that counts requests and rounds, and fails or stops at a chosen request
 quick.py              settings of Spark for tests of a few rows
 reference_engines.py  the operator, and the batch rule
 rerun_oracle.py       what a rerun must leave

@@ -14,6 +14,8 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.quality import check as quality
 from windowlib.quality.check import CheckResult
 from windowlib.quality.terms import Terms
+from windowlib.storage.disk import Disk
+from windowlib.storage.object_file import ObjectFile, opened
 
 DEFINITION = """
 name = "clicks"
@@ -157,4 +159,9 @@ def check(
     result_files: Sequence[Path] = (),
 ) -> list[CheckResult]:
     """The outcome of every check of a batch of a pipeline."""
-    return quality.check(Terms.of(of), of.root, figures, history, result_files)
+    return quality.check(Terms.of(of), of.store, figures, history, [*map(stored, result_files)])
+
+
+def stored(file: Path) -> ObjectFile:
+    """A file as checks read it."""
+    return opened(Disk(file.parent), file.name)

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.publication.readers import read_table
+from windowlib.storage.disk import Disk
 
 CLICKS = """
 name = "clicks"
@@ -81,13 +82,13 @@ def clicks(folder: Path, files: int = FILES, definition: str = CLICKS) -> Defini
     for number in range(1, files + 1):
         arrive(folder, number, events(number))
     # Its own warehouse, whatever the environment says.
-    return load_definition(file).model_copy(update={"root": folder / "warehouse" / "clicks"})
+    return load_definition(file).model_copy(update={"store": Disk(folder / "warehouse" / "clicks")})
 
 
 def clicks_on_sail(folder: Path) -> Definition:
     """The pipeline that is in a folder, on Sail."""
     found = load_definition(folder / "clicks.toml")
-    return found.model_copy(update={"root": folder / "warehouse" / "clicks", "engine": "sail"})
+    return found.model_copy(update={"store": Disk(folder / "warehouse" / "clicks"), "engine": "sail"})
 
 
 def arrive(folder: Path, number: int, rows: Iterable[Mapping[str, Any]], schema: pa.Schema = SCHEMA) -> Path:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from tests.support.clicks import clicks
+from tests.support.disks import folder_of
 from tests.support.quick import QUICK
 from tests.support.strategies import ALL
 from windowlib.definition.definition import Definition
@@ -26,6 +27,7 @@ from windowlib.delta.tables import Table
 from windowlib.engines.spark import session
 from windowlib.maintenance.maintain import maintain
 from windowlib.publication.readers import spark_views
+from windowlib.storage.disk import Disk
 
 FILTERS = (
     "user = 'u3'",
@@ -49,14 +51,14 @@ def see(folder: Path) -> None:
     seen.mkdir()
 
     def table(name: str, **options: Any) -> DataFrame:
-        return spark.read.options(**options).format("delta").load(str(definition.root / name))
+        return spark.read.options(**options).format("delta").load(str(folder_of(definition) / name))
 
     def keep(name: str, rows: DataFrame) -> None:
         pq.write_table(rows.toArrow(), seen / f"{name}.parquet")
 
-    for log in definition.root.glob("*/_delta_log"):
+    for log in folder_of(definition).glob("*/_delta_log"):
         keep(log.parent.name, table(log.parent.name))
-    for version in range((Table(definition.root / "results").version() or 0) + 1):
+    for version in range((Table(definition.store.below("results")).version() or 0) + 1):
         keep(f"version {version}", table("results", versionAsOf=version))
     for number, sql in enumerate(FILTERS):
         keep(f"filter {number}", table("results").where(sql))
@@ -64,11 +66,11 @@ def see(folder: Path) -> None:
     keep("view of results", spark.sql("select * from results"))
     with older_files_away(definition):
         keep("newest batch", table("results").where(f"batch_id = {OLD}"))
-    maintained = definition.model_copy(update={"root": folder / MAINTAINED})
-    shutil.copytree(definition.root, maintained.root)
+    maintained = definition.model_copy(update={"store": Disk(folder / MAINTAINED)})
+    shutil.copytree(folder_of(definition), folder_of(maintained))
     checkpoints.ENTRIES = 1
     maintain(maintained, "ann", only_newest=True)
-    for log in maintained.root.glob("*/_delta_log"):
+    for log in folder_of(maintained).glob("*/_delta_log"):
         if ALL or log.parent.name in READ_MAINTAINED:
             keep(f"{MAINTAINED} {log.parent.name}", spark.read.format("delta").load(str(log.parent)))
 
@@ -76,8 +78,8 @@ def see(folder: Path) -> None:
 @contextmanager
 def older_files_away(definition: Definition) -> Iterator[None]:
     """Hides the files of `results` that hold no row of batch `OLD`, by their statistics."""
-    results = Table(definition.root / "results")
-    older = [results.folder / f.path for f in results.files(results.version()) if f.high["batch_id"] < OLD]
+    results = Table(definition.store.below("results"))
+    older = [folder_of(results) / f.path for f in results.files(results.version()) if f.high["batch_id"] < OLD]
     assert older, "need a file that a reader can skip"
     for path in older:
         path.rename(path.with_suffix(".away"))

@@ -13,9 +13,24 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
+
+from windowlib.storage.store import Store
 
 PAGE_BYTES = 4096
 COPIES = 200  # of a disk that is written to while it is copied
+
+
+class Stored(Protocol):
+    """Whatever lies in a store: a definition's tables, a ledger, a table."""
+
+    @property
+    def store(self) -> Store: ...
+
+
+def folder_of(stored: Stored) -> Path:
+    """Folder of the disk in which something is stored."""
+    return Path(stored.store.url)
 
 
 def may_mount(folder: Path) -> str | None:

@@ -65,7 +65,7 @@ class Played:
 
     @property
     def watermark_ms(self) -> int:
-        commit = Ledger(self.definition.root, clock).state().commit
+        commit = Ledger(self.definition.store, clock).state().commit
         assert commit
         assert commit.watermark_out_ms is not None
         return commit.watermark_out_ms

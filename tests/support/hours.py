@@ -22,6 +22,7 @@ from windowlib.ledger.rerun_request import Rerun
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
+from windowlib.storage.disk import Disk
 
 DAY = datetime(2026, 3, 2)
 TUMBLING = 'type = "tumbling"\nsize = "1h"'
@@ -83,7 +84,7 @@ class Hours:
     @property
     def definition(self) -> Definition:
         folder = self.incoming.parent
-        return load_definition(folder / "hours.toml").model_copy(update={"root": folder / "warehouse"})
+        return load_definition(folder / "hours.toml").model_copy(update={"store": Disk(folder / "warehouse")})
 
     def write(self, number: int, *rows: Row) -> None:
         """A file, or another content for it."""

@@ -24,6 +24,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.support.disks import folder_of
 from tests.support.simple_batches import one_by_one
 from windowlib.batches.staging import Staging
 from windowlib.delta import commits as delta_commits
@@ -76,12 +77,12 @@ def at(patch: pytest.MonkeyPatch, moment: str, die: Callable[[], None], batch_id
 
     def committing(table: Table, expected: int, change: FileChange, *identity: Any) -> int:
         ours = len(identity) == 2 and batch_id in (None, identity[1][1])
-        if kind == ("commit" if ours else "row") and table.folder.name == what:
+        if kind == ("commit" if ours else "row") and folder_of(table).name == what:
             die()
         return commit(table, expected, change, *identity)
 
     def restoring(table: Table, *arguments: Any, **rest: Any) -> int | None:
-        if kind == "restore" and table.folder.name == what:
+        if kind == "restore" and folder_of(table).name == what:
             die()
         return restore(table, *arguments, **rest)
 

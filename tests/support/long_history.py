@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.support.disks import folder_of
 from windowlib.contract.tables import LEDGER
 from windowlib.definition.definition import Definition
 from windowlib.delta import commits as delta_commits
@@ -24,7 +25,7 @@ MINUTE = timedelta(minutes=1)
 
 def lengthen(definition: Definition, runs: int) -> None:
     """Adds so many batches, one a minute, each with the rows and files of the newest."""
-    ledger = Ledger(definition.root, wall_clock_ms)
+    ledger = Ledger(definition.store, wall_clock_ms)
     commit = ledger.state().commit
     assert commit is not None
     tables, versions = ledger.tables, dict(commit.versions)
@@ -34,7 +35,7 @@ def lengthen(definition: Definition, runs: int) -> None:
     for name in BY_ROWS:
         versions[name] = _more_rows(definition, tables, name, versions[name], commit.batch_id, runs)
     _more_ledger(tables, commit.batch_id, runs, versions)
-    newest = max((definition.root / "checks").glob("*.json"), key=lambda file: int(file.stem))
+    newest = max((folder_of(definition) / "checks").glob("*.json"), key=lambda file: int(file.stem))
     for number in range(max(1, runs - KEPT_BATCHES), runs + 1):
         file = newest.with_name(f"{commit.batch_id + number}.json")
         file.write_text(newest.read_text(encoding="utf-8"), encoding="utf-8")
@@ -46,7 +47,7 @@ def _more_files(tables: Tables, name: str, version: int, batch_id: int, runs: in
     for number in range(1, runs + 1):
         for file in newest:
             path = str(Path(file.path).with_name(f"{number}-{Path(file.path).name}"))
-            os.link(table.folder / file.path, table.folder / path)
+            os.link(folder_of(table) / file.path, folder_of(table) / path)
             bounds = {"batch_id": batch_id + number}
             added.append(replace(file, path=path, low={**file.low, **bounds}, high={**file.high, **bounds}))
     return delta_commits.commit(table, version, add=added) if added else version

@@ -14,6 +14,7 @@ from windowlib.definition.definition import Definition, InvalidDefinition, load_
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
 
 REFUSED = re.compile(r"(?:aggregates\.|source\.key: \")([a-z_][a-z0-9_]*)")
 WINDOWS = {
@@ -54,7 +55,7 @@ def pipeline(folder: Path, window: str, keys: list[str], outputs: list[str]) -> 
     file = folder / "words.toml"
     file.write_text(HEAD.format(**named, outputs="\n".join(f'{name} = "sum(`a value`)"' for name in outputs)))
     try:
-        return load_definition(file).model_copy(update={"root": folder / "warehouse" / "words"})
+        return load_definition(file).model_copy(update={"store": Disk(folder / "warehouse" / "words")})
     except InvalidDefinition as error:
         refused = {*REFUSED.findall(str(error))}
         if refused.isdisjoint({*keys, *outputs}):

@@ -16,11 +16,12 @@ from tests.support.clicks import clock
 from windowlib.definition.definition import load_definition
 from windowlib.runs.advance import advance
 from windowlib.runs.spark_sessions import spark_sessions
+from windowlib.storage.disk import Disk
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     definition = load_definition(folder / "clicks.toml")
-    definition = definition.model_copy(update={"root": folder / "warehouse" / "clicks"})
+    definition = definition.model_copy(update={"store": Disk(folder / "warehouse" / "clicks")})
     advance(definition, spark_sessions(definition), clock=clock)
     spark = SparkSession.active()
     status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus()

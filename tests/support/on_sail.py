@@ -14,10 +14,11 @@ from tests.support.clicks import clock
 from windowlib.definition.definition import load_definition
 from windowlib.runs.advance import advance
 from windowlib.runs.spark_sessions import spark_sessions
+from windowlib.storage.disk import Disk
 
 if __name__ == "__main__":
     batches, *folders = sys.argv[1:]
     for folder in map(Path, folders):
         definition = load_definition(folder / "clicks.toml")
-        definition = definition.model_copy(update={"root": folder / "warehouse" / "clicks", "engine": "sail"})
+        definition = definition.model_copy(update={"store": Disk(folder / "warehouse" / "clicks"), "engine": "sail"})
         advance(definition, spark_sessions(definition), clock=clock, max_batches=int(batches))

@@ -23,6 +23,7 @@ from windowlib.ledger.ledger import Rejected
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.runs.advance import advance
 from windowlib.runs.spark_sessions import spark_sessions
+from windowlib.storage.disk import Disk
 
 HOUR_MS = 3_600_000
 NOW_MS = 1_772_712_000_000  # 2026-03-05, noon UTC
@@ -72,7 +73,7 @@ def definition(folder: Path, name: str) -> Definition:
             '[checks]\nfigures_suite = "refusing.json"\n' if name == WAITING else "[checks]\nmax_late_share = 0.05\n"
         )
         file.write_text(DEFINITION.format(name=name, window=window, checks=checks), encoding="utf-8")
-    return load_definition(file).model_copy(update={"root": folder / "warehouse" / name})
+    return load_definition(file).model_copy(update={"store": Disk(folder / "warehouse" / name)})
 
 
 def arrival(name: str, hours_ago: int, count: int = 60) -> Iterator[dict[str, Any]]:

@@ -7,6 +7,7 @@ them stay. A step (`STEPS`) is whatever reads or writes a log, a prepare file or
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import Schema
 
+from tests.support.disks import folder_of
 from windowlib.batches import batch
 from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.batches.planning import ledger_of
@@ -30,7 +32,6 @@ from windowlib.delta.log import DamagedLog
 from windowlib.delta.tables import Table
 from windowlib.ledger import prepare
 from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
-from windowlib.publication import roll_forward, start_versions
 from windowlib.publication.publish import StagedChanges
 from windowlib.quality import check
 from windowlib.runs import attempt
@@ -40,6 +41,7 @@ from windowlib.runs.claimed_pipeline import OnLost, first_batch, irreplaceable
 from windowlib.runs.run import RunRequest
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import BatchIntake, read_files
+from windowlib.storage.at_once import at_once
 from windowlib.storage.disk import Disk
 
 T = TypeVar("T")
@@ -50,6 +52,7 @@ STEPS: tuple[tuple[Any, str], ...] = (
     (delta_commits, "restore"),
     (prepare, "write"),
     (prepare, "read"),
+    (Disk, "put"),
     (Disk, "sync"),
 )
 
@@ -101,7 +104,7 @@ def arrive(folder: Path, number: int) -> None:
 
 def computed(inputs: Inputs) -> ComputedBatch:
     """Outcome of a batch of this pipeline."""
-    root, delay_ms = inputs.definition.root, inputs.definition.watermark.out_of_orderness_ms
+    root, delay_ms = folder_of(inputs.definition), inputs.definition.watermark.out_of_orderness_ms
     values = [
         value
         for file in inputs.plan.files
@@ -131,11 +134,11 @@ def computed(inputs: Inputs) -> ComputedBatch:
 
 
 def _file(inputs: Inputs, table: str, values: Sequence[int]) -> list[data_files.DataFile]:
-    folder = inputs.definition.root / table
+    folder = folder_of(inputs.definition) / table
     folder.mkdir(parents=True, exist_ok=True)
     if not values:
         return []
-    file = data_files.write(folder, pa.table({"value": values}, VALUE))
+    file = data_files.write(Disk(folder), pa.table({"value": values}, VALUE))
     name = f"{inputs.attempt}-{file.path}"
     (folder / file.path).rename(folder / name)
     return [replace(file, path=name, partition=dict.fromkeys(TABLES[table].partition_by, 0))]
@@ -221,9 +224,9 @@ def before_each_step(
 
 
 def one_by_one(patch: pytest.MonkeyPatch, order: Callable[[list[Any]], None] = lambda waiting: None) -> None:
-    """Lets tables be judged and committed one after another, in an order that `order` draws up."""
+    """Sends requests one after another that are sent at once, in an order that `order` draws up."""
 
-    def in_order(step: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    def in_order(step: Callable[[Any], Any], items: Iterable[Any], _threads: int = 1) -> list[Any]:
         waiting = [*enumerate(items)]
         order(waiting)
         done: dict[int, Any] = {}
@@ -237,13 +240,13 @@ def one_by_one(patch: pytest.MonkeyPatch, order: Callable[[list[Any]], None] = l
                 raise done[number]
         return [done[number] for number in sorted(done)]
 
-    for module in (roll_forward, start_versions):
+    for module in [module for module in sys.modules.values() if vars(module).get("at_once") is at_once]:
         patch.setattr(module, "at_once", in_order)
 
 
 def _stepping(step: Callable[[str], None], call: Callable[..., Any], name: str) -> Callable[..., Any]:
     def stepping(*arguments: Any, **named: Any) -> Any:
-        where = next((one.folder.name for one in arguments if hasattr(one, "folder")), "")
+        where = next((one.name for one in arguments if isinstance(one, Table)), "")
         step(f"{name} {where}".strip())
         return call(*arguments, **named)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.support.clicks import arrive, events
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.storage.disk import Disk
 
 HEAD = """
 name = "{name}"
@@ -50,7 +51,7 @@ def pipeline(folder: Path, name: str, text: str | None = None) -> Definition:
     (folder / "incoming").mkdir(exist_ok=True)
     file = folder / f"{name}.toml"
     file.write_text(definition_text(name) if text is None else text)
-    return load_definition(file).model_copy(update={"root": folder / "warehouse" / name})
+    return load_definition(file).model_copy(update={"store": Disk(folder / "warehouse" / name)})
 
 
 def pipelines(folder: Path) -> list[Definition]:

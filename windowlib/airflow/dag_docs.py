@@ -116,7 +116,7 @@ def page(definition: Definition) -> str:
         source=source.path,
         format=source.format,
         timestamp=source.timestamp,
-        root=definition.root,
+        root=definition.store,
         file=definition.file,
         status=to_paste("status", definition.file),
         read=to_paste("read", definition.file, "results"),

@@ -44,6 +44,7 @@ from windowlib.definition.commands import naming
 from windowlib.definition.definition import Definition
 from windowlib.definition.reasons import LONGEST
 from windowlib.definition.toml.file import Pages
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from windowlib.ledger.rows import LedgerState
@@ -117,7 +118,7 @@ class Decide(Job, HITLOperator):
             title: [line for row in batch_rows for line in lines(row)][:ROWS]
             for title, batch_rows in row_groups.items()
         }
-        failed = _failed_checks(definition.root, definition.pages, batch_id, state.rejection)
+        failed = _failed_checks(definition.store, definition.pages, batch_id, state.rejection)
         file, plan = definition.file, state.plan
         commands = decision_command(APPROVE, file, plan), decision_command(ABANDON, file, plan)
         self.subject, body = question(definition.name, batch_id, page_of(definition.name), commands, failed)
@@ -214,7 +215,7 @@ def add_decision_tasks(definition: Definition, advance: Advance, report: BuildRe
         task_id=f"publish{suffix}",
         file=definition.file,
         command=advance_command(definition),
-        outlets=[pipelines.results_asset(definition.name, definition.root)],
+        outlets=[pipelines.results_asset(definition.name, definition.store)],
         **pipelines.engine_task(definition),
     )
     end = _end(definition, suffix)
@@ -229,13 +230,13 @@ def _end(definition: Definition, suffix: str) -> BaseOperator:
     return EmptyOperator(task_id=f"end{suffix}", trigger_rule="one_success")  # needs no process
 
 
-def _failed_checks(root: Path, pages: Pages, batch_id: int, rejection: str) -> list[str]:
+def _failed_checks(tables: Store, pages: Pages, batch_id: int, rejection: str) -> list[str]:
     """Sentence for each failed check. Omits values of rows if the definition hides columns."""
     from windowlib.pages.history import results_of
     from windowlib.quality.check import critical_failures, explain
     from windowlib.quality.validations import stored_outcome
 
-    checked = stored_outcome(root, batch_id)
+    checked = stored_outcome(tables, batch_id)
     results = results_of(checked, examples=not pages.hide) if checked else []
     explanation = explain(critical_failures(results)) or ("" if pages.hide else rejection)
     return [line.removeprefix("- ") for line in explanation.splitlines()] or ["The report names the failed checks."]

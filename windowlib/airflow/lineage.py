@@ -16,6 +16,7 @@ from windowlib.definition.sql.aggregates import columns_used
 from windowlib.definition.toml.file import Pages
 from windowlib.plans.aggregates.aggregate_set import AggregateSet
 from windowlib.quality.check import CheckResult
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -59,7 +60,7 @@ def lineage(definition: Definition, batches: Sequence[Record]) -> OperatorLineag
     from openlineage.client.event_v2 import InputDataset, OutputDataset
     from openlineage.client.facet_v2 import input_statistics_input_dataset, output_statistics_output_dataset
 
-    checks = newest_checks(definition.root, definition.pages)
+    checks = newest_checks(definition.store, definition.pages)
     statistics = input_statistics_input_dataset.InputStatisticsInputDatasetFacet
     read = InputDataset(
         NAMESPACE,
@@ -77,7 +78,7 @@ def lineage(definition: Definition, batches: Sequence[Record]) -> OperatorLineag
             written.append(
                 OutputDataset(
                     NAMESPACE,
-                    str(definition.root / table),
+                    f"{definition.store}/{table}",
                     facets=_facets(definition, table, [check for check in checks if check.suite != OF_SOURCE]),
                     outputFacets={"outputStatistics": written_rows} if batches else {},
                 )
@@ -91,12 +92,12 @@ def _facets(definition: Definition, table: str, checks: Sequence[CheckResult]) -
     return facets | _assertions(checks) if table == "results" else facets
 
 
-def newest_checks(root: Path, pages: Pages) -> Sequence[CheckResult]:
+def newest_checks(tables: Store, pages: Pages) -> Sequence[CheckResult]:
     """Checks of the newest judged batch. Omits values of rows if the definition hides columns."""
     from windowlib.pages.history import results_of
     from windowlib.quality.validations import stored_outcomes
 
-    newest = stored_outcomes(root, 1)
+    newest = stored_outcomes(tables, 1)
     return results_of(newest[0], examples=not pages.hide) if newest else []
 
 

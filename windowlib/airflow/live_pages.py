@@ -65,8 +65,9 @@ def _fingerprint(definition: Definition, now_ms: int) -> tuple[object, ...]:
     state = ledger.state()
     claim = state.claim
     at_work = ledger.holder(claim) if claim and not claim.released else None
+    error = last_error.last(definition.store)
     written_ns = definition.file.stat().st_mtime_ns
-    return state.version, at_work is not None, last_error.last(definition.root), written_ns, str(definition.root)
+    return state.version, at_work is not None, error, written_ns, definition.store.url
 
 
 def _row(definition: Definition, now_ms: int) -> Overview:
@@ -117,7 +118,7 @@ def search_page(definition: Definition, fields: Mapping[str, str], now_ms: int) 
             shown = of_tables(definition, commit.stored)
         span, key = asked_range(since or None, until or None), _key(shown.source, shown.hidden, fields)
         wanted = ResultFilter(None if span == EVER else span, {name: text for name, text in key.items() if text})
-        rows = results(shown, Tables(definition.root), commit.versions if commit else {}, wanted)
+        rows = results(shown, Tables(definition.store), commit.versions if commit else {}, wanted)
         if commit and not continues(definition, commit.stored, commit.fingerprint):
             rows = replace(rows, commands=())  # a command under the changed definition would be refused
     except WindowError as error:

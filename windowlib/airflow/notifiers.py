@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from typing import Any, cast
 
 from airflow.sdk import BaseNotifier, Context
+
+from windowlib.storage.address import store_at
+from windowlib.storage.store import Store
 
 CONTEXT = "windowlib"  # the name of the notice in templates
 
@@ -26,7 +28,7 @@ def send(message: Mapping[str, Any], context: Context, warn: Callable[[str, obje
         reason = f"notifier {message['notifier']}: {type(error).__name__}"
         warn("%s", f"not delivered ({notice['situation']} {notice['what']}): {reason}: {error}")
         with suppress(Exception):  # the warning has reported it
-            _keep(Path(message["root"]), notice, reason)
+            _keep(store_at(message["root"]), notice, reason)
 
 
 def _notifier(path: str, arguments: Mapping[str, Any]) -> BaseNotifier:
@@ -54,13 +56,13 @@ def _notify(notifier: BaseNotifier, notice: Mapping[str, Any], context: Context)
         raise failed[0]
 
 
-def _keep(root: Path, notice: Mapping[str, Any], reason: str) -> None:
+def _keep(tables: Store, notice: Mapping[str, Any], reason: str) -> None:
     """Records in the table of notices that a notice was not delivered, unless its situation has a newer notice."""
     from dataclasses import replace
 
     from windowlib.ledger.notices import reported
     from windowlib.notices.notify import keep
 
-    newest = reported(root).newest.get(notice["situation"])
+    newest = reported(tables).newest.get(notice["situation"])
     if newest is not None and newest.what == notice["what"]:
-        keep(root, [replace(newest, delivered=False, error=reason)])
+        keep(tables, [replace(newest, delivered=False, error=reason)])

@@ -20,6 +20,8 @@ from windowlib.airflow.pools import FIRST
 from windowlib.airflow.sentences import FinalFailure
 from windowlib.airflow.statistics import count
 from windowlib.cli.exits import TaskState, task_state
+from windowlib.storage.address import store_at
+from windowlib.storage.store import Store
 
 BATCHES = "batches"  # XCom key of the outcomes of a task's batches
 PLAN, TOGETHER = "plan", "together"
@@ -198,18 +200,18 @@ class Verify(Job):
 
 
 class BuildReport(Job):
-    """Builds the page of the pipeline in `root`. Is skipped before the first checked batch."""
+    """Builds the page of the pipeline with these tables. Is skipped before the first checked batch."""
 
     operator_extra_links = (Page(),)
 
-    def __init__(self, *, root: Path, **kwargs: Any) -> None:
+    def __init__(self, *, tables: Store, **kwargs: Any) -> None:
         super().__init__(**{**kwargs, **FIRST})
-        self.root = str(root)
+        self.tables = tables.url
 
     def execute(self, context: Context) -> Any:
         from windowlib.quality.validations import stored_outcomes
 
-        if not stored_outcomes(Path(self.root)):
+        if not stored_outcomes(store_at(self.tables), 1):
             skip("no batch has been checked yet: there is nothing to report")
         return super().execute(context)
 

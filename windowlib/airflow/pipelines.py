@@ -23,6 +23,8 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.several import check_one_schedule, check_together
 from windowlib.definition.toml.file import Airflow
 from windowlib.model.errors import WindowError
+from windowlib.storage.address import uri_of
+from windowlib.storage.store import Store
 
 DAG_ID_CHARACTERS = 200  # Airflow allows 250
 LIGHT_TIMEOUT = timedelta(hours=1)  # of a task that computes nothing; a longer one hangs, and is tried again
@@ -193,6 +195,6 @@ def retries(settings: Airflow) -> dict[str, Any]:
     return {"retries": settings.retries, "retry_delay": delay}
 
 
-def results_asset(name: str, root: Path) -> Asset:
+def results_asset(name: str, tables: Store) -> Asset:
     """Asset of the results, for schedules of other DAGs. The extra of its events has the figures of the run."""
-    return Asset(name=f"windowlib_{name}_results", uri=(root / "results").as_uri())
+    return Asset(name=f"windowlib_{name}_results", uri=uri_of(f"{tables}/results"))

@@ -6,6 +6,7 @@ therefore imported on request.
 
 from __future__ import annotations
 
+import re
 import time
 from http import HTTPStatus
 from pathlib import Path
@@ -85,10 +86,11 @@ def show_preview(name: str, preview_id: str, user: User) -> HTMLResponse:
     from windowlib.reruns.previews import FOLDER
 
     definition = _pipeline(name, user)
-    pages = {page.parent.name: page for page in (definition.root / FOLDER).glob(f"*/{PAGE}")}
-    if preview_id not in pages:
+    is_id = re.fullmatch(r"[\w-]{1,50}", preview_id)  # not a path out of the folder
+    stored = definition.store.get(f"{FOLDER}/{preview_id}/{PAGE}") if is_id else None
+    if stored is None:
         raise HTTPException(404, f"{name} has no preview {preview_id!r}; its page is kept for 30 days")
-    page, batch_id = pages[preview_id].read_text(encoding="utf-8"), batch_that_applied(definition, preview_id)
+    page, batch_id = stored.decode(), batch_that_applied(definition, preview_id)
     return _answer(page if batch_id is None else applied_by(page, batch_id), PREVIEW_POLICY)
 
 

@@ -49,7 +49,7 @@ def requested_rerun(definition: Definition, params: Mapping[str, Any], who: str)
     if wrong := wrong_with(params["reason"]):
         raise RerunRefused(f"the reason: {wrong}")
     if preview_id := preview_named(params):
-        kept = load(definition.root, preview_id).rerun
+        kept = load(definition.store, preview_id).rerun
         _refuse_other(params, preview_id, kept)
         return kept, ()
     bounds = [str(params[name] or "").strip() for name in ("from", "to")]

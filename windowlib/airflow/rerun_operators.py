@@ -119,7 +119,7 @@ class PreviewRerun(PipelineJob):
             options += ["--who", _who(context), "--dry-run", *(["--accept-gap"] if params["accept_gap"] else [])]
             self.prepare("rerun", context, *options)
             preview_id = super().execute(context)[-1]["preview_id"]
-        preview = load(definition.root, preview_id)
+        preview = load(definition.store, preview_id)
         text = markdown(preview, definition.source.key, definition.hidden)
         self.page = preview_of(definition.name, preview.preview_id)
         proposals = "".join(f"{sentence[0].upper()}{sentence[1:]}.\n\n" for sentence in checked[PROPOSED])
@@ -229,7 +229,7 @@ class Apply(LineageTask, PipelineJob):
         self.log.info("%s", in_a_line(batches))
         if changes_results(batches):
             context["outlet_events"][OF_RERUNS].add(
-                results_asset(definition.name, definition.root), extra=extra_of(batches)
+                results_asset(definition.name, definition.store), extra=extra_of(batches)
             )
 
 

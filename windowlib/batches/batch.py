@@ -15,7 +15,6 @@ Spark jobs of a batch, with the reason for each:
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -36,14 +35,13 @@ def compute(inputs: Inputs) -> ComputedBatch:
     Footers may wrongly count no null in a key column. The written files then contain rows without a key, which their
     own statistics show. In that case the batch is computed again from its rows, and rows without a key are refused.
     """
-    checksums = Checksums.started(inputs.source, [file.path for file in inputs.plan.files])
+    checksums = Checksums.started(inputs.source, inputs.plan.files)
     file_rows = reading.read(inputs)
     batch_intake = reading.look(inputs, file_rows)
     outcome = _computed(inputs, file_rows, batch_intake, checksums)
     if batch_intake.row_groups is None or not _lacks_keys(inputs, outcome.changes):
         return outcome
     inputs.staged.discard()
-    shutil.rmtree(inputs.staging, ignore_errors=True)
     inputs = replace(inputs, shared=None)
     file_rows = reading.read(inputs)
     return _computed(

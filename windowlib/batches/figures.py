@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.late_figures import late_event_figures
@@ -27,7 +27,9 @@ from windowlib.plans.admission import REASONS
 from windowlib.plans.step import Step
 from windowlib.publication.publish import StagedChanges
 from windowlib.quality.firings import EARLY, LATE, ON_TIME
+from windowlib.source.footers import footer
 from windowlib.source.intake import BatchIntake
+from windowlib.storage.at_once import at_once
 
 COMPARED_IDS = 1_000_000
 
@@ -125,7 +127,7 @@ def _windows(inputs: Inputs, feed: Sequence[DataFile], compared: KeySample, resu
     if results.own == sum(file.rows for file in feed):
         return results.windows
     columns = [*compared.keys, "window_start", "window_end"]
-    parts = (rows for file in feed for rows in rows_of(inputs.tables.folder("result_changes"), file, columns))
+    parts = (rows for file in feed for rows in rows_of(inputs.tables.store("result_changes"), file, columns))
     return (compared.windows(rows, in_ms(rows["window_start"]), in_ms(rows["window_end"])) for rows in parts)
 
 
@@ -135,7 +137,7 @@ def _touching(
     """Number of windows, fired or left in flight, that touch the next window of their key. It must be 0."""
     if not step.assigner.merges:
         return 0
-    return touching([*in_flight(inputs.tables.folder("open_windows"), ending, compared), *feed_windows], step.keys)
+    return touching([*in_flight(inputs.tables.store("open_windows"), ending, compared), *feed_windows], step.keys)
 
 
 def rows_in_files(inputs: Inputs) -> int | None:
@@ -143,12 +145,12 @@ def rows_in_files(inputs: Inputs) -> int | None:
     source = inputs.source
     if source.is_text or admission_of(inputs).erased:
         return None
-    return sum(int(pq.read_metadata(source.path / file.path).num_rows) for file in inputs.plan.files)
+    return sum(int(about.num_rows) for about in at_once(partial(footer, source.store), inputs.plan.files))
 
 
 def ids_repeated(inputs: Inputs, changes: Mapping[str, StagedChanges]) -> int:
     """Number of repeated event ids among about `COMPARED_IDS` new ids and as many of the newest earlier ids."""
-    folder, change = inputs.tables.folder("seen_ids"), changes.get("seen_ids", StagedChanges())
+    store, change = inputs.tables.store("seen_ids"), changes.get("seen_ids", StagedChanges())
     new = _up_to(COMPARED_IDS, change.add)
     if not new:
         return 0
@@ -158,7 +160,7 @@ def ids_repeated(inputs: Inputs, changes: Mapping[str, StagedChanges]) -> int:
         kept = holding_texts(kept, "event_id", spans)
     newest = sorted(kept, key=lambda file: file.high.get("timestamp_ms", 0), reverse=True)
     files = [*new, *_up_to(COMPARED_IDS, newest)]
-    return surplus(lambda: (rows for file in files for rows in rows_of(folder, file, ["event_id"])))
+    return surplus(lambda: (rows for file in files for rows in rows_of(store, file, ["event_id"])))
 
 
 def _up_to(rows: int, files: Sequence[DataFile]) -> list[DataFile]:

@@ -57,6 +57,6 @@ def _rows(
         return bool(file.high.get("batch_id", since) >= since)
 
     for file in filter(may_have, table.files(commit.versions.get(spec.name))):
-        for row in data_files.rows_of(data_files.read_parquet(table.folder / file.path, schema)):
+        for row in data_files.rows_of(data_files.read_parquet(table.store, file, schema)):
             if row["batch_id"] >= since:
                 yield row

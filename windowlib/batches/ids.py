@@ -7,10 +7,13 @@ only if its least id is greater than the ids of the batch.
 
 from __future__ import annotations
 
+from functools import partial
+
 from windowlib.batches.inputs import Inputs
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.statistics import holding_texts
 from windowlib.source import footers
+from windowlib.storage.at_once import at_once
 
 
 def seen_files(inputs: Inputs) -> list[DataFile]:
@@ -23,11 +26,11 @@ def seen_files(inputs: Inputs) -> list[DataFile]:
     if source.is_text or len(inputs.plan.files) > len(files):
         return files
     column, spans = source.in_files(source.event_id), list[tuple[str, str]]()
-    for file in inputs.plan.files:
-        # A folder value takes precedence over the column of the file.
-        in_folder = column.casefold() in map(str.casefold, file.values)
-        file_spans = None if in_folder else footers.texts(source.path / file.path, column)
-        if file_spans is None:
+    # A folder value takes precedence over the column of the file.
+    if any(column.casefold() in map(str.casefold, file.values) for file in inputs.plan.files):
+        return files
+    for footer in at_once(partial(footers.footer, source.store), inputs.plan.files):
+        if (file_spans := footers.texts(footer, column)) is None:
             return files
         spans += file_spans
     return holding_texts(files, "event_id", spans)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltalake import Schema
@@ -26,6 +25,7 @@ from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans.kinds.kind import PlanKind
 from windowlib.publication.publish import StagedChanges
 from windowlib.source.intake import BatchIntake
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +40,7 @@ class SharedInputs:
     rows:    rows of the source; if some are refused or may be late, only these rows
     columns: the source's own columns
     uris:    path of a file, relative to the source, by its URI
-    folder:  folder of the JSON and CSV rows, parsed once for all pipelines
+    folder:  storage of the JSON and CSV rows, parsed once for all pipelines
     """
 
     rows: DataFrame
@@ -50,7 +50,7 @@ class SharedInputs:
     slicing: Slicing
     slices: DataFrame
     slice_rows: int
-    folder: Path
+    folder: Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Inputs:
     before:  commit that the batch builds on; None for the first batch
     opened:  the pipeline's tables
     attempt: prefix of the names of the attempt's files
-    staging: folder that the attempt first writes its files to
+    staging: storage that the attempt first writes its files to
     wider:   schemas of the tables that the batch adds columns to
     """
 
@@ -70,7 +70,7 @@ class Inputs:
     spark: SparkSession
     opened: Tables
     attempt: str
-    staging: Path
+    staging: Store
     shared: SharedInputs | None = None
     wider: Mapping[str, Schema] = field(default_factory=dict)
 
@@ -104,7 +104,7 @@ class Inputs:
     @property
     def staged(self) -> Staging:
         """Files that the attempt writes."""
-        return Staging(self.staging, self.attempt, self.definition.root, self.spark)
+        return Staging(self.staging, self.definition.store, self.attempt, self.spark)
 
     @property
     def rerun(self) -> Rerun:

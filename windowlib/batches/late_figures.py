@@ -20,9 +20,9 @@ HOW_LATE = {"late_by_p50_ms": 50, "late_by_p95_ms": 95, "late_by_max_ms": 100}  
 def late_event_figures(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges]) -> dict[str, int | None]:
     """Figures by name. `late_rows_early` must be 0; the percentiles are None without late events."""
     late_ms = min(step.late_in_ms, MAX_TIMESTAMP_MS) if step.specification.time == "event" else None
-    folder, files = inputs.tables.folder("late_events"), changes.get("late_events", StagedChanges()).add
+    store, files = inputs.tables.store("late_events"), changes.get("late_events", StagedChanges()).add
     early, late_by = 0, list[pa.ChunkedArray]()
-    for rows in (rows for file in files for rows in rows_of(folder, file, ["window_end", "event_time", "late_by_ms"])):
+    for rows in (rows for file in files for rows in rows_of(store, file, ["window_end", "event_time", "late_by_ms"])):
         late_by.append(rows["late_by_ms"])
         if late_ms is not None:  # without a window, an event is late by its own time
             last = pc.coalesce(pc.subtract(in_ms(rows["window_end"]), 1), in_ms(rows["event_time"]))

@@ -5,7 +5,6 @@ Other functions here describe the changes since a plan or since the newest batch
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from pathlib import Path
 from unicodedata import category
@@ -17,6 +16,7 @@ from windowlib.definition.formulas import added_with, as_stored, compared, conti
 from windowlib.definition.plurals import first_five
 from windowlib.definition.terms import changed, differences, terms_of
 from windowlib.definition.toml.source import Source
+from windowlib.delta import log
 from windowlib.delta.tables import Tables
 from windowlib.ledger.late_bound import allowed_lateness_ms
 from windowlib.ledger.ledger import ApprovalPending
@@ -25,6 +25,8 @@ from windowlib.model.errors import InvalidSpec, StateMismatch
 from windowlib.publication import publish
 from windowlib.source.folder import is_chosen
 from windowlib.source.location import other_definition
+from windowlib.storage.address import path_below
+from windowlib.storage.store import Store
 
 _PATTERN = {*"*?[]{}%\\"}
 _UNREADABLE = ("Cc", "Cs")  # control characters, and bytes that are not text
@@ -75,42 +77,44 @@ def decision_command(command: str, file: Path, waiting: Plan) -> str:
 
 def check_warehouse(definition: Definition) -> None:
     """Raises `InvalidSpec` if the warehouse is not a usable folder, or the source would list its tables as input."""
-    _check_folder(definition.file, definition.root)
-    _check_apart(definition.source, definition.root)
+    _check_place(definition.file, definition.store)
+    _check_apart(definition.source, definition.store)
 
 
-def _check_folder(file: Path, root: Path) -> None:
+def _check_place(file: Path, store: Store) -> None:
     """Raises `InvalidSpec` for a warehouse that is not a folder, that lies in a table, or whose path would be misread.
 
     Engines and Delta logs misread some characters of a path.
     """
     if characters := sorted(
-        character for character in set(str(root)) if character in _PATTERN or category(character) in _UNREADABLE
+        character for character in set(store.url) if character in _PATTERN or category(character) in _UNREADABLE
     ):
         raise InvalidSpec(
-            f"{file}: the warehouse {str(root)!r} has {' '.join(map(repr, characters))} in its path."
+            f"{file}: the warehouse {store.url!r} has {' '.join(map(repr, characters))} in its path."
             " An engine would read this as a pattern or as another character. Give it a path without them"
         )
-    for folder in (root, *root.parents):
-        if os.path.lexists(folder) and not os.path.isdir(folder):
-            raise InvalidSpec(f"{file}: the warehouse {root} cannot be created: {folder} is not a folder; move it away")
-        if os.path.isdir(folder / "_delta_log"):
+    if (above := store.no_folder()) is not None:
+        raise InvalidSpec(f"{file}: the warehouse {store} cannot be created: {above} is not a folder; move it away")
+    place: Store | None = store
+    while place is not None:
+        if next(place.list(f"{log.FOLDER}/"), None) is not None:
             raise InvalidSpec(
-                f"{file}: the warehouse {root} lies in the Delta table {folder}. Maintenance of that table may delete"
+                f"{file}: the warehouse {store} lies in the Delta table {place}. Maintenance of that table may delete"
                 " its files. Give `warehouse` a folder elsewhere, or the pipeline another name"
             )
+        above_it = place.above()
+        place = above_it[0] if above_it else None
 
 
-def _check_apart(source: Source, root: Path) -> None:
+def _check_apart(source: Source, store: Store) -> None:
     """Raises `InvalidSpec` if a source would list the tables of its own pipeline as input."""
-    root, folder = root.resolve(), source.path.resolve()
-    if source.format == "delta" or not root.is_relative_to(folder):
+    below = path_below(store.url, source.store)
+    if source.format == "delta" or below is None:
         return
-    below = root.relative_to(folder).as_posix()
     if is_chosen(source, f"{below}/results/1.{source.format}"):
         raise InvalidSpec(
-            f"{source.file}: the warehouse {root} lies in the source folder {folder}, so a run would read its own"
-            f' tables. Give `warehouse` a folder elsewhere, or leave it out: source.exclude = ["{below}/*"]'
+            f"{source.file}: the warehouse {store} lies in the source folder {source.store}, so a run would read its"
+            f' own tables. Give `warehouse` a folder elsewhere, or leave it out: source.exclude = ["{below}/*"]'
         )
 
 
@@ -134,7 +138,7 @@ def check_fingerprint(definition: Definition, record: Commit | Plan | None, othe
     file = definition.file
     migrate = f"have the tables built again under the new definition: `{migrate_command(file)}`"
     change = f"the change in {file}, or {otherwise or migrate}"
-    mismatch = f"{definition.root} was written by another definition: {edited(definition, record)}."
+    mismatch = f"{definition.store} was written by another definition: {edited(definition, record)}."
     if other_pipeline := other_definition(file, record.stored):
         raise StateMismatch(
             f"{mismatch} It has batches of {other_pipeline}: if {file} is another pipeline, give it another name."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from windowlib.engines.choice import dialect_of
 from windowlib.model.rerun import TimeRange
 from windowlib.publication import publish
 from windowlib.publication.damage import check_exist
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,9 +73,9 @@ class Pinned:
         schema = self._schema(table)
         return dialect_of(self.spark).rows_with_file(self.spark, self._paths(table, files), schema)
 
-    def folder(self, table: str) -> Path:
-        """Folder of a table. Paths of its files are relative to it."""
-        return self.opened[table].folder
+    def store(self, table: str) -> Store:
+        """Storage of a table. Paths of its files are relative to it."""
+        return self.opened[table].store
 
     def has(self, table: str) -> bool:
         """Tests if a table exists."""
@@ -94,5 +94,5 @@ class Pinned:
         return publish.spark_schema(self.schema(table), partition_by)
 
     def _paths(self, table: str, files: Sequence[DataFile]) -> list[str]:
-        check_exist(self.opened[table], files)
-        return [str(self.folder(table) / file.path) for file in files]
+        check_exist(self.opened, table, files)
+        return [f"{self.store(table).url}/{file.path}" for file in files]

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 def ledger_of(definition: Definition, clock: Clock = wall_clock_ms) -> Ledger:
     """Ledger of a pipeline."""
-    return Ledger(definition.root, clock, definition.lease_timeout_ms)
+    return Ledger(definition.store, clock, definition.lease_timeout_ms)
 
 
 def plan(
@@ -79,7 +79,7 @@ def plan(
 class _Arrived:
     """Input that has arrived since the newest batch, and the part that the next batch reads.
 
-    The listing at `at_ms` began at `cursor` in a Delta table, or at `since` in a folder, and found `listed`. The newest
+    The listing at `at_ms` began at `cursor` in a Delta table, or at `since` in a store, and found `listed`. The newest
     batch left the marker `before`. No batch has read the `fresh` files. The next batch reads `files`, whose columns
     have `types`. Without fresh files, the removal in `listed` is next.
     """
@@ -122,7 +122,7 @@ def next_plan(
     check_fingerprint(definition, commit)
     check_engine(definition.engine, definition.source, definition.uses)
     check_warehouse(definition)
-    check_place(definition.source, definition.root, commit)
+    check_place(definition.source, definition.store, commit)
     arrived = _arrived(definition, tables, commit, clock, finish, look)
     if (removal := arrived.listed.removal) and not arrived.fresh:
         return _removing(definition, tables, state, arrived, removal)
@@ -137,7 +137,7 @@ def next_plan(
     if finish and commit and commit.watermark_out_ms != MAX_WATERMARK:
         return replace(frozen, finished=True)
     if commit and arrived.since is None and not arrived.left and arrived.marker(definition.source):
-        marker.keep_full_listing(definition.root, commit, arrived.full_listing())
+        marker.keep_full_listing(definition.store, commit, arrived.full_listing())
     return None
 
 
@@ -146,7 +146,7 @@ def _arrived(
 ) -> _Arrived:
     """Lists the source. With `finish` everything is listed, and no file counts as still being written."""
     source = definition.source
-    cursor, before = listing.cursor_of(source, commit), marker.marker_of(source, tables.root, commit)
+    cursor, before = listing.cursor_of(source, commit), marker.marker_of(source, tables.store, commit)
     since = None if finish else marker.due_from(before, source.full_listing_every_ms, clock())
     listed = look(source, cursor or since)
     cursor = replace(cursor, table=listed.table) if cursor else None
@@ -178,7 +178,7 @@ def _frozen(definition: Definition, tables: Tables, state: LedgerState, arrived:
     then = state.commit.stored if state.commit else {}
     cursor = listing.next_cursor(tables, state.commit, arrived.listed, arrived.files, arrived.cursor)
     left_at = arrived.marker(definition.source)
-    place = place_of(definition.source, definition.root)
+    place = place_of(definition.source, definition.store)
     kept: dict[str, object] = {"source_types": arrived.types or then.get("source_types"), PLACE: place}
     kept |= {MIGRATED: then[MIGRATED]} if MIGRATED in then else {}
     kept |= {CURSOR: cursor.to_json()} if cursor else {}
@@ -201,7 +201,7 @@ def rerun_plan(
         first = to_paste("run", definition.file)
         raise RerunRefused(f"this pipeline has not run yet, so there is nothing to rerun. First run: `{first}`")
     definition = as_stored(definition, commit.stored)
-    check_place(definition.source, definition.root, commit)
+    check_place(definition.source, definition.store, commit)
     check_can_rerun(definition.source, definition.never_rerun, rerun)
     types = commit.stored.get("source_types")
     check_types(definition.engine, definition.source, definition.uses, types)
@@ -280,7 +280,7 @@ def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, fro
     table = tables["open_windows"]
 
     def ends_ms(file: DataFile) -> NDArray[np.int64]:
-        rows = read_parquet(table.folder / file.path, pa.schema([("window_end_ms", pa.int64())]))
+        rows = read_parquet(table.store, file, pa.schema([("window_end_ms", pa.int64())]))
         ends: NDArray[np.int64] = rows["window_end_ms"].to_numpy()
         return ends
 

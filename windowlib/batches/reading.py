@@ -80,7 +80,7 @@ def look(inputs: Inputs, file_rows: AdmittedRows | None) -> BatchIntake:
     if inputs.shared:
         return intake.as_judged_by(inputs.shared.intake, judge)
     if not source.is_text and not source.event_id and folders_fit(inputs):
-        batch_intake = footers.look(source.path, inputs.plan.files, in_files(source, judge))
+        batch_intake = footers.look(source.store, inputs.plan.files, in_files(source, judge))
         if batch_intake and not _may_be_erased(batch_intake, judge) and footers_suffice(inputs, batch_intake):
             return batch_intake
     return look_at_rows(inputs, file_rows)
@@ -120,7 +120,7 @@ def without_guard(source: Source, files: Sequence[SourceFile], judge: Admission)
         return judge
     whole = in_files(source, judge)
     times = replace(whole, keys=())  # footers may count rows without a key here
-    fits = footers.look(source.path, files, whole) or footers.look(source.path, files, times)
+    fits = footers.look(source.store, files, whole) or footers.look(source.store, files, times)
     return judge if fits is None else replace(judge, future_after_ms=None)
 
 
@@ -137,5 +137,5 @@ def admission_of(inputs: Inputs) -> Admission:
         late_up_to_ms=inputs.plan.late_in_ms,
         by_event_time=definition.spec.time == "event",
         future_after_ms=min(inputs.plan.plan_time_ms + skew_ms, MAX_TIMESTAMP_MS),
-        erased=erasures.erased(inputs.opened.root, inputs.plan.files),
+        erased=erasures.erased(inputs.opened.store, inputs.plan.files),
     )

@@ -44,7 +44,7 @@ def _quarantine(
 ) -> StagedChanges:
     if not any(batch_intake.reasons.values()):
         return StagedChanges()
-    rows, holes = file_rows.rows, windows.rows(inputs.spark, HOLE)
+    rows, holes = file_rows.rows, windows.rows(inputs.staged, HOLE)
     if holes is not None:
         rows = in_holes(rows, holes)
     refused = quarantined(rows, file_rows.columns, inputs.plan.batch_id, step.dialect)
@@ -61,7 +61,7 @@ def _late_events(
 ) -> StagedChanges:
     if events is None:
         return StagedChanges()
-    dropped = windows.rows(inputs.spark, DROPPED)
+    dropped = windows.rows(inputs.staged, DROPPED)
     late = inputs.kind.late(events, dropped, step, batch_intake.may_be_late)
     if late is None:
         return StagedChanges()

@@ -98,12 +98,12 @@ def _compacted(source: Source, spans: Spans, version: int, near: TimeRange, gone
     None without such files.
     """
     around = TimeRange(near.from_ms - SLACK_MS, near.to_ms + SLACK_MS)
-    missing = {
+    needed = [
         path
         for path, span in spans.items()
         if span and path not in gone and span.from_ms < around.to_ms and around.from_ms < span.to_ms
-        if not (source.path / path).is_file()
-    }
+    ]
+    missing = {path for path, size in zip(needed, source.store.sizes(needed), strict=True) if size is None}
     read = {path: span for path, span in spans.items() if path not in gone}
     return compacted(source, version, read, missing) if missing else None
 
@@ -213,7 +213,7 @@ def _refuse_part(source: Source, removal: Removal, span: TimeRange | None, what:
 
 
 def _with(reader: Reader, plan: Plan, removal: Removal) -> Plan:
-    aside = files_set_aside(reader.tables.root)
+    aside = files_set_aside(reader.tables.store)
     fresh = [file for file in removal.fresh if file.path not in aside]
     kept = {**plan.stored, CURSOR: Cursor(removal.last, table=table_id(reader.source)).to_json()}
     return replace(

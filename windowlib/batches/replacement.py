@@ -8,7 +8,6 @@ added or removed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +27,8 @@ from windowlib.plans.partitions import day as day_of
 from windowlib.plans.step import GONE, UPDATE, Step
 from windowlib.publication import publish
 from windowlib.publication.publish import StagedChanges, joined
+from windowlib.storage.object_file import opened
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,11 +43,11 @@ def replace_results(inputs: Inputs, step: Step, windows: Windows) -> dict[str, S
 
     Rows of part `gone` name published rows to remove. The windows job wrote both parts.
     """
-    new, gone = windows.rows(inputs.spark, UPDATE), windows.rows(inputs.spark, GONE)
+    new, gone = windows.rows(inputs.staged, UPDATE), windows.rows(inputs.staged, GONE)
     replacing = new if gone is None else gone if new is None else new.unionByName(gone)
     if replacing is None or windows.results is None:
         return {}
-    touched = _touched(inputs.tables, [*windows.left.get(UPDATE, ()), *windows.left.get(GONE, ())])
+    touched = _touched(inputs.tables, inputs.staged.store, [*windows.left.get(UPDATE, ()), *windows.left.get(GONE, ())])
     old = inputs.tables.rows("results", touched)
     if old is None:
         old = replacing.where("false")
@@ -55,12 +56,13 @@ def replace_results(inputs: Inputs, step: Step, windows: Windows) -> dict[str, S
     return publish.with_schema(changes, windows.results)
 
 
-def _touched(tables: Pinned, updates: Sequence[Path]) -> list[DataFile]:
+def _touched(tables: Pinned, store: Store, updates: Sequence[str]) -> list[DataFile]:
     """Files of `results` whose span of time contains the start of a replaced window.
 
     A file without such a window is written again unchanged.
     """
-    replaced = (pq.read_table(path, columns=["replaced"])["replaced"].combine_chunks().flatten() for path in updates)
+    files = (pq.ParquetFile(opened(store, path)) for path in updates)
+    replaced = (file.read(columns=["replaced"])["replaced"].combine_chunks().flatten() for file in files)
     starts_ms = np.sort(np.concatenate([windows.field("window_start_ms").to_numpy() for windows in replaced]))
     return tables.files_where("results", lambda files: may_hold_any(files, "window_start", starts_ms))
 

@@ -11,14 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from windowlib.batches.checksums import Sums, checksums
 from windowlib.batches.inputs import Inputs
@@ -26,10 +24,11 @@ from windowlib.batches.touching import KeySample
 from windowlib.contract.change import REMOVED
 from windowlib.contract.result_tables import FILLED
 from windowlib.definition.instants import time_of
-from windowlib.delta.data_files import DataFile, values_of, without
+from windowlib.delta.data_files import DataFile, parquet_file, values_of, without
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.plans.step import Step
 from windowlib.publication.publish import StagedChanges
+from windowlib.storage.store import Store
 
 ROWS_AT_ONCE = 1 << 20
 ENOUGH_ROWS, MOST, HARDLY_EVER = 20, 0.5, 0.1
@@ -57,7 +56,7 @@ def result_row_figures(
 ) -> ResultRows:
     """Figures of the results of a batch or a rerun. Each written file is read once."""
     change, definition = changes.get("results", StagedChanges()), inputs.definition
-    folder, identity = inputs.tables.folder("results"), identity_of(step)
+    store, identity = inputs.tables.store("results"), identity_of(step)
     days = {file.partition["window_day"] for file in change.add}
     kept = without(inputs.tables.files_of_days("results", days), change.remove) if days else []
     before = partial(inputs.tables.files, "results")
@@ -65,7 +64,7 @@ def result_row_figures(
     sums, own, windows = dict[str, list[Sums]](), Counter[str](), list[Rows]()
     for file in change.add:
         constant, names = _constants(file), dict.fromkeys([*identity, *OWN])
-        for rows in rows_of(folder, file, [name for name in names if name not in constant]):
+        for rows in rows_of(store, file, [name for name in names if name not in constant]):
             keys = checksums(rows.select(list(compared.keys)))
             sums.setdefault(file.path, []).append(checksums(rows.select(others), keys))
             own_rows = _own(rows, constant, step, keys)
@@ -75,7 +74,7 @@ def result_row_figures(
     must_be_zero = {name: own[name] for name in OF_OWN}
     figures = {
         "results_gone_null": len(gone_null(definition.outputs, files_written(changes), before, definition.added)),
-        "results_repeated": sum(repeated(folder, change.add, kept, identity, sums)),
+        "results_repeated": sum(repeated(store, change.add, kept, identity, sums)),
         **must_be_zero,
     }
     return ResultRows(figures, own[ROWS], windows)
@@ -154,7 +153,7 @@ def _null_share(column: str, files: Sequence[DataFile]) -> float | None:
 
 
 def repeated(
-    folder: Path,
+    store: Store,
     added: Sequence[DataFile],
     kept: Sequence[DataFile],
     identity: Sequence[str],
@@ -170,12 +169,12 @@ def repeated(
         files = [*new, *(file for file in same_day if any(_may_share(file, new_file) for new_file in new))]
         unread = [file for file in files if file.path not in sums]
         file_sums = [part for file in files for part in sums.get(file.path, ())]
-        file_sums += [checksums(rows) for rows in _all_rows(folder, unread, identity)]
-        yield surplus(partial(_all_rows, folder, files, identity), file_sums)
+        file_sums += [checksums(rows) for rows in _all_rows(store, unread, identity)]
+        yield surplus(partial(_all_rows, store, files, identity), file_sums)
 
 
-def _all_rows(folder: Path, files: Sequence[DataFile], columns: Sequence[str]) -> Iterator[Rows]:
-    return (rows for file in files for rows in rows_of(folder, file, columns))
+def _all_rows(store: Store, files: Sequence[DataFile], columns: Sequence[str]) -> Iterator[Rows]:
+    return (rows for file in files for rows in rows_of(store, file, columns))
 
 
 def _may_share(file: DataFile, other: DataFile) -> bool:
@@ -226,9 +225,9 @@ def _plain(rows: Rows) -> Rows:
     return rows
 
 
-def rows_of(folder: Path, file: DataFile, columns: Sequence[str]) -> Iterator[Rows]:
+def rows_of(store: Store, file: DataFile, columns: Sequence[str]) -> Iterator[Rows]:
     """Rows of a file, in parts of at most `ROWS_AT_ONCE`."""
-    for batch in pq.ParquetFile(folder / file.path).iter_batches(ROWS_AT_ONCE, columns=list(columns)):
+    for batch in parquet_file(store, file.path, file.size_bytes).iter_batches(ROWS_AT_ONCE, columns=list(columns)):
         yield pa.Table.from_batches([batch]).select(list(columns))
 
 

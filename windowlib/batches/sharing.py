@@ -17,7 +17,6 @@ need no shuffle. Spark also keeps rows that are refused or may be late.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -53,7 +52,7 @@ def release(shared: SharedInputs) -> None:
     """Releases the rows and slices that Spark keeps, and deletes the files that were written for all pipelines."""
     shared.slices.unpersist()
     shared.rows.unpersist()
-    shutil.rmtree(shared.folder, ignore_errors=True)
+    shared.folder.clear()
 
 
 def sharing_key(batch: Inputs) -> Hashable | None:
@@ -90,8 +89,8 @@ def share(batches: Sequence[Inputs]) -> SharedInputs | None:
 
     first, spark = batches[0], batches[0].spark
     dialect = dialect_of(spark)
-    folder = first.definition.root / FOLDER
-    shutil.rmtree(folder, ignore_errors=True)
+    folder = first.definition.store.below(FOLDER)
+    folder.clear()
     if any(batch.source_types != first.source_types for batch in batches[1:]) and not all(
         map(_is_as_recorded, batches)
     ):
@@ -130,7 +129,7 @@ def _look(batches: Sequence[Inputs], rows: DataFrame, uris: Mapping[str, str], s
     """Measures the batches: from the footers of their files if these suffice for all, else with the figures job."""
     source = batches[0].source
     if not source.is_text and folders_fit(batches[0]):
-        batch_intake = footers.look(source.path, batches[0].plan.files, in_files(source, strictest))
+        batch_intake = footers.look(source.store, batches[0].plan.files, in_files(source, strictest))
         if batch_intake and all(
             footers_suffice(batch, intake.as_judged_by(batch_intake, admission_of(batch))) for batch in batches
         ):

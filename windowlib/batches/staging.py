@@ -1,4 +1,4 @@
-"""Folder that one attempt writes in, and the moves from there into the folders of the tables.
+"""Folder that one attempt writes in, and the copies from there to the tables.
 
 File names are unique to the attempt. No reader sees a file before a commit names it.
 """
@@ -6,16 +6,18 @@ File names are unique to the attempt. No reader sees a file before a commit name
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windowlib.contract.change import REMOVED
 from windowlib.contract.tables import COMMIT_ORDER
+from windowlib.delta import data_files
 from windowlib.delta.data_files import DataFile
 from windowlib.publication import publish
 from windowlib.publication.publish import StagedChanges
+from windowlib.storage.at_once import at_once
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,64 +32,88 @@ SAIL: Mapping[str, str | int] = {"writer_version": "2.0", "dictionary_page_size_
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """Staging folder of an attempt. `attempt` is the prefix of its file names, `root` the folder of the tables."""
+    """Staging folder of an attempt. `attempt` is the prefix of its file names in the tables.
 
-    folder: Path
+    store:  storage of the folder; paths of written files are relative to it
+    tables: storage of the tables; a copy to them on a disk is a second name of the file
+    """
+
+    store: Store
+    tables: Store
     attempt: str
-    root: Path
     spark: SparkSession
+
+    def url(self, path: str) -> str:
+        """Address of a file or folder for engines."""
+        return f"{self.store.url}/{path}"
+
+    def count(self, path: str) -> int:
+        """Number of rows of a written file."""
+        return data_files.data_file(self.store, path).rows
 
     def write(self, frame: DataFrame, name: str, *partition_by: str) -> None:
         """Runs one job that writes rows to the folder `name`, split by partition columns."""
         various = [f.name for f in frame.schema if f.dataType.typeName() in SOLELY_DISTINCT]
         distinct = {f"parquet.enable.dictionary#{name}": False for name in various if name not in partition_by}
         writer = frame.write.options(**SPARK, **distinct, **SAIL)
-        writer.partitionBy(*partition_by).parquet(str(self.folder / name))
+        writer.partitionBy(*partition_by).parquet(self.url(name))
 
-    def written(self, name: str) -> list[tuple[Path, dict[str, str]]]:
-        """Files in the folder `name` that were not moved yet, with the partition values of their paths."""
-        return list(publish.staged(self.folder / name))
+    def written(self, name: str) -> list[tuple[str, dict[str, str]]]:
+        """Files in the folder `name`, with the partition values of their paths."""
+        return publish.staged(self.store, name)
 
     def write_and_read(self, frame: DataFrame, name: str) -> DataFrame:
         """Writes the rows of a frame to the folder `name` and reads them back, so that Spark computes them once."""
         self.write(frame, name)
-        return self.spark.read.schema(frame.schema).parquet(str(self.folder / name))
+        return self.spark.read.schema(frame.schema).parquet(self.url(name))
 
     def unused(self, name: str) -> str:
         """Unused folder name that begins with `name`."""
-        number = len(list(self.folder.glob(f"{name}-*"))) if self.folder.is_dir() else 0
-        return f"{name}-{number}"
+        used = {file.path.split("/")[0] for file in self.store.list(f"{name}-")}
+        return f"{name}-{len(used)}"
 
-    def move(self, path: Path, table: str, partition: Mapping[str, Any]) -> DataFile:
-        """Moves a written file into the folder of a table."""
-        return publish.move(path, self.root / table, self._name(path), partition)
+    def copy(self, path: str, table: str, partition: Mapping[str, Any]) -> DataFile:
+        """Copies a written file to a table, and describes it."""
+        target = publish.target(self._name(path), partition)
+        place = self.tables.below(table)
+        self.store.copy(path, place, target)
+        return data_files.data_file(place, target, partition)
 
     def append(self, frame: DataFrame, table: str) -> list[DataFile]:
-        """Writes rows and moves them into the folder of an unpartitioned table."""
+        """Writes rows and copies them to an unpartitioned table."""
         self.write(frame, table)
-        moved = [self.move(path, table, {}) for path, _ in self.written(table)]
-        return [file for file in moved if file.rows]
+        copied = at_once(lambda path: self.copy(path, table, {}), [path for path, _ in self.written(table)])
+        return [file for file in copied if file.rows]
 
-    def result(self, path: Path, window_day: date, change: str | None, cause: str | None) -> dict[str, StagedChanges]:
-        """Moves a file into `results`, and links it into `result_changes` unless `change` is None."""
-        file = self.move(path, "results", {"window_day": window_day})
+    def result(self, path: str, window_day: date, change: str | None, cause: str | None) -> dict[str, StagedChanges]:
+        """Copies a file to `results`, and to `result_changes` unless `change` is None.
+
+        Columns that only `result_changes` has are its partition columns. Its readers ignore the file's other columns.
+        """
+        file = self.copy(path, "results", {"window_day": window_day})
         if change is None:
             return {"results": StagedChanges(add=(file,))}
-        name, partition = Path(file.path).name, {"change": change, "cause": cause, "window_day": window_day}
-        linked = publish.link(file, self.root / "results", self.root / "result_changes", name, partition)
-        return {"results": StagedChanges(add=(file,)), "result_changes": StagedChanges(add=(linked,))}
+        partition = {"change": change, "cause": cause, "window_day": window_day}
+        target = publish.target(self._name(path), partition)
+        self.store.copy(path, self.tables.below("result_changes"), target)
+        changed = replace(file, path=target, partition=partition)
+        return {"results": StagedChanges(add=(file,)), "result_changes": StagedChanges(add=(changed,))}
 
-    def removed(self, path: Path, window_day: date, cause: str) -> dict[str, StagedChanges]:
-        """Moves a file of removed results into `result_changes`."""
+    def removed(self, path: str, window_day: date, cause: str) -> dict[str, StagedChanges]:
+        """Copies a file of removed results to `result_changes`."""
         partition = {"change": REMOVED, "cause": cause, "window_day": window_day}
-        return {"result_changes": StagedChanges(add=(self.move(path, "result_changes", partition),))}
+        return {"result_changes": StagedChanges(add=(self.copy(path, "result_changes", partition),))}
+
+    def clear(self) -> None:
+        """Deletes the staging folder."""
+        self.store.clear()
 
     def discard(self) -> None:
-        """Deletes the attempt's files from the folders of the tables, when no commit will name them."""
-        for table in COMMIT_ORDER:
-            for path in (self.root / table).rglob(f"{self.attempt}-*.parquet"):
-                path.unlink()
+        """Deletes the attempt's files from the tables, when no commit will name them, and the staging folder."""
+        files = at_once(lambda table: [file.path for file in self.tables.list(f"{table}/")], COMMIT_ORDER)
+        ours = (path for paths in files for path in paths if path.rpartition("/")[2].startswith(f"{self.attempt}-"))
+        self.tables.delete(path for path in ours if path.endswith(".parquet"))
+        self.clear()
 
-    def _name(self, path: Path) -> str:
-        below = "-".join(path.parent.relative_to(self.folder).parts)
-        return f"{self.attempt}-{below}-{path.name}".replace("=", "-")
+    def _name(self, path: str) -> str:
+        return f"{self.attempt}-{path.replace('/', '-')}".replace("=", "-")

@@ -7,17 +7,16 @@ of events in state before it. The sum over the files that it wrote, or read and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from windowlib.batches.inputs import Inputs
-from windowlib.delta.data_files import DataFile, without
+from windowlib.delta.data_files import DataFile, parquet_file, without
 from windowlib.plans.reach import Reach
 from windowlib.plans.step import Step
 from windowlib.publication.publish import StagedChanges
 from windowlib.source.intake import BatchIntake
+from windowlib.storage.store import Store
 
 ELEMENTS = "elements"
 
@@ -30,20 +29,20 @@ def state_row_figures(
     changes: Mapping[str, StagedChanges],
 ) -> dict[str, int | None]:
     """Figures by name. `windows_overdue` counts unread files with a window that was due or that an event may touch."""
-    folder, change = inputs.tables.folder("open_windows"), changes.get("open_windows", StagedChanges())
-    read = elements_in(folder, [*reached.rewritten, *reached.read])
+    store, change = inputs.tables.store("open_windows"), changes.get("open_windows", StagedChanges())
+    read = elements_in(store, [*reached.rewritten, *reached.read])
     left = without(inputs.tables.files("open_windows"), [*change.remove, *reached.rewritten, *reached.read])
     kind = inputs.kind
     buckets = kind.buckets(batch_intake.buckets, step)
     return {
         "events_in_state_read": read,
-        "events_in_state_written": elements_in(folder, [*change.add, *reached.read]),
+        "events_in_state_written": elements_in(store, [*change.add, *reached.read]),
         "windows_overdue": sum(kind.overdue(file, step) for file in left)
         + sum(kind.touches(file, buckets, step) for file in (*left, *reached.dropped)),
     }
 
 
-def elements_in(folder: Path, files: Iterable[DataFile]) -> int:
+def elements_in(store: Store, files: Iterable[DataFile]) -> int:
     """Number of events in the windows or slices of some files of the state."""
-    columns = (pq.ParquetFile(folder / file.path).read(columns=[ELEMENTS])[ELEMENTS] for file in files)
+    columns = (parquet_file(store, file.path, file.size_bytes).read(columns=[ELEMENTS])[ELEMENTS] for file in files)
     return sum(pc.sum(column).as_py() or 0 for column in columns)

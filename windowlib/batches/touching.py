@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from windowlib.batches.checksums import Sums, checksums
 from windowlib.contract.change import REMOVED
-from windowlib.delta.data_files import DataFile
+from windowlib.delta.data_files import DataFile, parquet_file
 from windowlib.plans.kinds.kind import PlanKind
 from windowlib.plans.step import Step
 from windowlib.publication.publish import StagedChanges
+from windowlib.storage.store import Store
 
 COMPARED_ROWS = 200_000  # with more windows, a batch compares only a share of the keys; the batches take turns
 START, END = "window_start_ms", "window_end_ms"
@@ -52,10 +51,10 @@ def fired(kind: PlanKind, changes: Mapping[str, StagedChanges]) -> list[DataFile
     return [file for file in feed if once and file.partition["change"] != REMOVED]
 
 
-def in_flight(folder: Path, ending: Sequence[DataFile], compared: KeySample) -> Iterator[pa.Table]:
+def in_flight(store: Store, ending: Sequence[DataFile], compared: KeySample) -> Iterator[pa.Table]:
     """Yields the windows to compare from `ending`, files of windows in flight that have an end."""
     for file in ending:
-        rows = pq.ParquetFile(folder / file.path).read(columns=[*compared.keys, START, END])
+        rows = parquet_file(store, file.path, file.size_bytes).read(columns=[*compared.keys, START, END])
         yield compared.windows(rows, rows[START], rows[END])
 
 

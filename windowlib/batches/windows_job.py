@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltalake import Schema
 
 from windowlib.batches.inputs import Inputs
+from windowlib.batches.staging import Staging
 from windowlib.contract.change import ADDED
 from windowlib.definition import user_classes as own_code
 from windowlib.delta.data_files import DataFile
@@ -20,9 +20,10 @@ from windowlib.plans.step import CONTENTS, LATE, ON_TIME, OPEN, Step, counted_by
 from windowlib.publication import publish
 from windowlib.publication.publish import StagedChanges, joined
 from windowlib.source.intake import BatchIntake
+from windowlib.storage.at_once import at_once
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 COMPACT_AFTER = 16  # with at least this many files of stored elements in a partition, the next run compacts them
@@ -43,12 +44,12 @@ class Windows:
 
     changes: Mapping[str, StagedChanges]
     counted: Mapping[str, int] = field(default_factory=dict)
-    left: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    left: Mapping[str, Sequence[str]] = field(default_factory=dict)
     schema: StructType | None = None
     results: Schema | None = None
     reached: Reach[DataFile] = field(default_factory=Reach)
 
-    def rows(self, spark: SparkSession, part: str) -> DataFrame | None:
+    def rows(self, staged: Staging, part: str) -> DataFrame | None:
         """Rows of a part that a later job reads; None if it has no files. The stored schema spares Spark inference."""
         from pyspark.sql.types import StructType
 
@@ -56,7 +57,7 @@ class Windows:
         if not files or self.schema is None:
             return None
         schema = StructType([field for field in self.schema if field.name not in ("part", PARTITION)])
-        return spark.read.schema(schema).parquet(*map(str, files))
+        return staged.spark.read.schema(schema).parquet(*map(staged.url, files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def run(inputs: Inputs, step: Step, events: DataFrame | None, batch_intake: Batc
     elements, parts = step.dialect.counters(), step.dialect.counters()
     output = counted_by_part(kind.advance(plan_input, step, elements), parts, with_events=kind.shares_slices)
     inputs.staged.write(output, "windows", "part", PARTITION)
-    moved, left = _moved(inputs)
+    moved, left = _published(inputs)
     dead = {"state_windows": StagedChanges(remove=stored.dead(moved.get("open_windows", StagedChanges()).add))}
     results = publish.table_schema(output.schema, step.result_names, {"window_day": "date"})
     changes = joined([replaced, _schemas(inputs, step, output), publish.with_schema(moved, results), dead])
@@ -124,16 +125,20 @@ def _schemas(inputs: Inputs, step: Step, output: DataFrame) -> dict[str, StagedC
     }
 
 
-def _moved(inputs: Inputs) -> tuple[dict[str, StagedChanges], dict[str, list[Path]]]:
-    """Moves files of state and results into their tables. Returns the changes by table, and the other files by part."""
-    staged, moved, left = inputs.staged, list[Mapping[str, StagedChanges]](), dict[str, list[Path]]()
-    for path, partition in staged.written("windows"):
-        part = partition["part"]
-        if part in TABLES:
-            file = staged.move(path, TABLES[part], {PARTITION: int(partition[PARTITION])})
-            moved.append({TABLES[part]: StagedChanges(add=(file,))})
-        elif part in CAUSES:
-            moved.append(staged.result(path, day(partition[PARTITION]), ADDED, CAUSES[part]))
-        else:
-            left.setdefault(part, []).append(path)
-    return joined(moved), left
+def _published(inputs: Inputs) -> tuple[dict[str, StagedChanges], dict[str, list[str]]]:
+    """Copies files of state and results to their tables. Returns the changes by table, and the other files by part."""
+    staged = inputs.staged
+
+    def copied(file: tuple[str, Mapping[str, str]]) -> Mapping[str, StagedChanges]:
+        path, partition = file
+        if (part := partition["part"]) in CAUSES:
+            return staged.result(path, day(partition[PARTITION]), ADDED, CAUSES[part])
+        of_state = staged.copy(path, TABLES[part], {PARTITION: int(partition[PARTITION])})
+        return {TABLES[part]: StagedChanges(add=(of_state,))}
+
+    written, left = staged.written("windows"), dict[str, list[str]]()
+    of_tables = [file for file in written if file[1]["part"] in {*TABLES, *CAUSES}]
+    for path, partition in written:
+        if partition["part"] not in {*TABLES, *CAUSES}:
+            left.setdefault(partition["part"], []).append(path)
+    return joined(at_once(copied, of_tables)), left

@@ -23,5 +23,6 @@ Options and output:
 Process:
 
     exits.py        exit codes and error messages of a command
+    tracebacks.py   tracebacks of unforeseen errors
     interrupts.py   Ctrl-C before and while a command runs
 """

@@ -7,15 +7,10 @@ from it.
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
-import traceback
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import Enum
 from functools import wraps
 from pathlib import Path
@@ -25,11 +20,13 @@ import typer
 
 from windowlib.cli import interrupts
 from windowlib.cli.interrupts import INTERRUPTED
+from windowlib.cli.tracebacks import gist, with_traceback
 from windowlib.definition.commands import THIS, naming, to_paste
 from windowlib.definition.visible import visible
-from windowlib.delta.disk import refusal_of
 from windowlib.engines.connect import EngineLost, Unreachable
 from windowlib.model.errors import ExpectationsFailed, TryAgain, WatermarkRegression, WindowError, WindowsDiffer
+from windowlib.storage.refusals import refusal_of
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -115,18 +112,18 @@ ENDS = (
 )
 P = ParamSpec("P")
 
-pipeline_folder: ContextVar[Path | None] = ContextVar("pipeline_folder", default=None)
-"""Folder of the tables of the command's pipeline, once it is known. Logs go there."""
+pipeline_tables: ContextVar[Store | None] = ContextVar("pipeline_tables", default=None)
+"""Storage of the tables of the command's pipeline, once it is known. Logs go there."""
 
-pipeline_source: ContextVar[Path | None] = ContextVar("pipeline_source", default=None)
-"""Path of its source, once it is known."""
+pipeline_source: ContextVar[Store | None] = ContextVar("pipeline_source", default=None)
+"""Storage of its source, once it is known."""
 
 pipeline_file: ContextVar[Path | None] = ContextVar("pipeline_file", default=None)
 """Definition of the command's pipeline as the user named it, once it is known. Printed commands name it."""
 
 
 def load_pipeline(pipeline: Path) -> Definition:
-    """Loads a definition. Later errors refer to its pipeline, and their tracebacks go to its folder."""
+    """Loads a definition. Later errors refer to its pipeline, and their tracebacks go to its tables."""
     from windowlib.definition.definition import load_definition
 
     definition = load_definition(pipeline)
@@ -136,8 +133,8 @@ def load_pipeline(pipeline: Path) -> Definition:
 
 def set_pipeline(definition: Definition, file: Path) -> None:
     """Makes later errors refer to this pipeline. `file` is the definition as the user named it."""
-    pipeline_folder.set(definition.root)
-    pipeline_source.set(definition.source.path)
+    pipeline_tables.set(definition.store)
+    pipeline_source.set(definition.source.store)
     pipeline_file.set(file)
 
 
@@ -182,7 +179,7 @@ def print_error(error: Exception, command: str, whose: str = "") -> int:
     error = _explained(error)
     code = exit_code(error)
     unforeseen = code == UNEXPECTED and not isinstance(error, TEMPORARY_ERRORS)
-    sentence = _unexpected(error, command) if unforeseen else _named(str(error))
+    sentence = with_traceback(error, command, pipeline_tables.get()) if unforeseen else _named(str(error))
     print(visible(f"error: {whose + ': ' if whose else ''}{sentence}"), file=sys.stderr)
     return code
 
@@ -195,7 +192,7 @@ def error_sentence(error: Exception) -> str:
     """
     error = _explained(error)
     unforeseen = exit_code(error) == UNEXPECTED and not isinstance(error, TEMPORARY_ERRORS)
-    return _gist(error) if unforeseen else _named(str(error), Path.absolute)
+    return gist(error) if unforeseen else _named(str(error), Path.absolute)
 
 
 def _named(sentence: str, place: Callable[[Path], Path] = Path) -> str:
@@ -206,19 +203,19 @@ def _named(sentence: str, place: Callable[[Path], Path] = Path) -> str:
 
 def _explained(error: Exception) -> Exception:
     """Replaces an error by its cause in the pipeline: denied access, refused write or lost file. Keeps other errors."""
-    if (root := pipeline_folder.get()) is None or isinstance(error, CannotPrint):
+    if (tables := pipeline_tables.get()) is None or isinstance(error, CannotPrint):
         return error
     from windowlib.source.permissions import denial_of
 
-    if (folder := pipeline_source.get()) and (denied := denial_of(error, folder)):
+    if (store := pipeline_source.get()) and (denied := denial_of(error, store)):
         return denied
-    if refusal := refusal_of(error, root):
+    if refusal := refusal_of(error, tables):
         return refusal
     if exit_code(error) == UNEXPECTED and not isinstance(error, TEMPORARY_ERRORS):
         from windowlib.delta.tables import Tables
         from windowlib.publication.damage import loss_behind
 
-        return loss_behind(error, Tables(root)) or error
+        return loss_behind(error, Tables(tables)) or error
     return error
 
 
@@ -262,36 +259,3 @@ def exit_code(error: BaseException) -> int:
         case WindowError():
             return USER
     return UNEXPECTED
-
-
-def _unexpected(error: Exception, command: str) -> str:
-    """Sentence about an unforeseen error, with the file of its traceback."""
-    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    text, name = "".join(traceback.format_exception(error)), f"windowlib-{command}-{moment}-{os.getpid()}.txt"
-    for folder in _log_folders():
-        with suppress(OSError):
-            folder.mkdir(exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8")
-            return f"{_gist(error)} (full traceback: {folder / name})"
-    return f"{_gist(error)} (no folder is writable for the traceback)"
-
-
-def _gist(error: Exception) -> str:
-    """One line about an unforeseen error: the last line of a traceback in its message, else the message's first line.
-
-    >>> _gist(ValueError("In a worker:\\nTraceback (most recent call last):\\n  File ...\\nOSError: no such page"))
-    'ValueError: OSError: no such page'
-    >>> _gist(RuntimeError("An error occurred while calling o7.save.\\n: java.io.IOException: no\\n\\tat java.base"))
-    'RuntimeError: java.io.IOException: no'
-    """
-    lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
-    traced = any(line.startswith("Traceback (most recent call last)") for line in lines)
-    lines = [line for line in lines if not line.startswith(("at ", "An error occurred while calling"))]
-    return f"{type(error).__name__}: {(lines or ['no message'])[-1 if traced else 0]}"
-
-
-def _log_folders() -> list[Path]:
-    """Log folder of a pipeline that has tables, then the temporary folder."""
-    root = pipeline_folder.get()
-    own = [root / "logs"] if root is not None and root.is_dir() else []
-    return [*own, Path(tempfile.gettempdir())]

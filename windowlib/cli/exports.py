@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
+from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ from windowlib.definition.json_text import as_json
 from windowlib.definition.toml.source import Source
 from windowlib.delta.data_files import rows_of, values_of
 from windowlib.model.errors import WindowError
+from windowlib.storage.address import object_at, path_below, store_at
+from windowlib.storage.store import Store
 
 
 class ForbiddenPlace(WindowError):
@@ -31,7 +34,7 @@ class CannotBeWritten(WindowError, ValueError):
 
 
 @contextmanager
-def place_named(place: Path) -> Iterator[None]:
+def place_named(place: str) -> Iterator[None]:
     """Raises `CannotBeWritten` if the system refuses the given path."""
     try:
         yield
@@ -40,47 +43,43 @@ def place_named(place: Path) -> Iterator[None]:
         raise CannotBeWritten(f"--out {place}: cannot be written ({reason})") from None
 
 
-def check_ending(file: Path) -> None:
+def check_ending(file: str) -> None:
     """Raises `UnknownFormat` unless the file's ending is supported."""
-    if file.suffix.lower() not in WRITERS:
+    if (ending := PurePath(file).suffix).lower() not in WRITERS:
         raise UnknownFormat(
-            f"{file}: {file.suffix or 'no ending'} is not supported; need a name that ends in {', '.join(WRITERS)}"
+            f"{file}: {ending or 'no ending'} is not supported; need a name that ends in {', '.join(WRITERS)}"
         )
 
 
-def check_elsewhere(file: Path, source: Source, root: Path) -> None:
+def check_elsewhere(file: str, source: Source, tables: Store) -> None:
     """Raises `ForbiddenPlace` if the file would lie among the tables, or among the source files that runs read."""
     from windowlib.source.folder import is_chosen
 
-    place, folder, root = file.resolve(), source.path.resolve(), root.resolve()
-    if place.is_relative_to(root):
-        raise ForbiddenPlace(f"--out {file} lies among the pipeline's tables, in {root}: name another place")
-    if place.is_relative_to(folder) and is_chosen(source, place.relative_to(folder).as_posix()):
-        message = f"--out {file} lies in the source folder {folder}, and runs would read it: name another place"
+    if path_below(file, tables) is not None:
+        raise ForbiddenPlace(f"--out {file} lies among the pipeline's tables, in {tables}: name another place")
+    path = path_below(file, store_at(str(source.path)))
+    if path and is_chosen(source, path):
+        message = f"--out {file} lies in the source folder {source.path}, and runs would read it: name another place"
         raise ForbiddenPlace(message)
 
 
-def export(rows: pa.Table, file: Path) -> None:
-    """Writes all rows, and replaces an existing file once the new file is complete. Raises `CannotBeWritten`."""
+def export(rows: pa.Table, file: str) -> None:
+    """Writes all rows. Replaces an existing file once the new content is complete. Raises `CannotBeWritten`."""
     check_ending(file)
-    unfinished = file.with_name(f"{file.name}.unfinished")
+    store, path = object_at(file)
     with place_named(file):
-        try:
-            WRITERS[file.suffix.lower()](rows, unfinished)
-            unfinished.replace(file)
-        except OSError:
-            with suppress(OSError):
-                unfinished.unlink()
-            raise
+        store.put(path, WRITERS[PurePath(file).suffix.lower()](rows))
 
 
-def _csv(rows: pa.Table, file: Path) -> None:
-    """Writes CSV, with nested and binary values as JSON strings."""
+def _csv(rows: pa.Table) -> bytes:
+    """CSV, with nested and binary values as JSON strings."""
     for index, field in enumerate(rows.schema):
         if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
             texts = [None if value is None else as_json(value) for value in values_of(rows[field.name])]
             rows = rows.set_column(index, field.name, pa.array(texts, pa.string()))
-    pa_csv.write_csv(rows, file)
+    content = io.BytesIO()
+    pa_csv.write_csv(rows, content)
+    return content.getvalue()
 
 
 def in_dictionaries(rows: pa.Table) -> Iterator[dict[str, Any]]:
@@ -89,19 +88,16 @@ def in_dictionaries(rows: pa.Table) -> Iterator[dict[str, Any]]:
         yield from rows_of(pa.Table.from_batches([batch]))
 
 
-def _json(rows: pa.Table, file: Path) -> None:
-    """Writes a JSON array with one row per line."""
-    with file.open("w", encoding="utf-8") as out:
-        out.write("[")
-        separator = "\n"
-        for row in in_dictionaries(rows):
-            out.write(separator + as_json(row))
-            separator = ",\n"
-        out.write("\n]\n")
+def _json(rows: pa.Table) -> bytes:
+    """JSON array with one row per line."""
+    lines = ",".join(f"\n{as_json(row)}" for row in in_dictionaries(rows))
+    return f"[{lines}\n]\n".encode()
 
 
-def _parquet(rows: pa.Table, file: Path) -> None:
-    pq.write_table(rows, file)
+def _parquet(rows: pa.Table) -> bytes:
+    content = io.BytesIO()
+    pq.write_table(rows, content)
+    return content.getvalue()
 
 
-WRITERS: dict[str, Callable[[pa.Table, Path], None]] = {".csv": _csv, ".json": _json, ".parquet": _parquet}
+WRITERS: dict[str, Callable[[pa.Table], bytes]] = {".csv": _csv, ".json": _json, ".parquet": _parquet}

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 from windowlib.cli.exits import REJECTED, SUPERSEDED, UNEXPECTED, error_sentence, exit_code
 from windowlib.cli.outcomes import notice_handover, show_note
+from windowlib.cli.tracebacks import has_tables
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from windowlib.definition.definition import Definition
     from windowlib.ledger.last_error import Command
     from windowlib.ledger.ledger import Ledger
@@ -91,10 +90,10 @@ def _remember(definition: Definition, error: Exception | None, command: Command,
     try:
         if error is not None and code not in (SUPERSEDED, REJECTED):
             kept = last_error.LastError(command, error_sentence(error), wall_clock_ms(), str(definition.file))
-            last_error.keep(definition.root, kept)
+            last_error.keep(definition.store, kept)
         elif code != SUPERSEDED:
             over: list[Command] = ["plan", "run"] if is_well or code == REJECTED else ["plan"]
-            last_error.clear(definition.root, over)
+            last_error.clear(definition.store, over)
     except OSError as refused:
         show_note(f"{definition.name}: the outcome could not be saved for its pages: {refused}")
 
@@ -102,10 +101,9 @@ def _remember(definition: Definition, error: Exception | None, command: Command,
 def _has_folder(definition: Definition) -> bool:
     """Tests if the pipeline has tables, or if a plan would accept the folder for them."""
     from windowlib.batches.may_run import check_warehouse
-    from windowlib.contract.tables import LEDGER
     from windowlib.model.errors import InvalidSpec
 
-    if (definition.root / LEDGER.name).is_dir():
+    if has_tables(definition.store):
         return True
     try:
         check_warehouse(definition)
@@ -124,20 +122,23 @@ def update_metrics(definition: Definition, ledger: Ledger | None = None) -> None
     from windowlib.model.errors import WindowError
     from windowlib.pages.metrics import samples, write
 
-    if not definition.root.is_dir():
+    if not has_tables(definition.store):
         return
     try:
-        write(samples(definition, wall_clock_ms(), ledger), definition.root)
+        write(samples(definition, wall_clock_ms(), ledger), definition.store)
     except (OSError, WindowError) as error:
         show_note(f"{definition.name}: metrics could not be updated: {error}")
 
 
-def build_page(definition: Definition, ledger: Ledger | None = None) -> Path | None:
-    """Builds the page and the gauges of a pipeline. Returns None without tables. On failure also prints a note."""
+def build_page(definition: Definition, ledger: Ledger | None = None) -> str | None:
+    """Builds the page and the gauges of a pipeline. Returns the page's address.
+
+    Returns None without tables. On failure, prints a note and returns None.
+    """
     from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.pages.site import report
 
-    if not definition.root.is_dir():
+    if not has_tables(definition.store):
         return None
     try:
         return report(definition, wall_clock_ms() // 1000 * 1000, ledger)

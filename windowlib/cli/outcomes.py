@@ -35,7 +35,7 @@ OUTCOMES = "WINDOWLIB_OUTCOMES"  # environment variable: file to which each repo
 class BuiltPage:
     """Report of a page that was built."""
 
-    page: Path
+    page: str
 
 
 def print_report(report: Report, text: Callable[[Report], ReportText], as_json: bool) -> None:
@@ -43,7 +43,7 @@ def print_report(report: Report, text: Callable[[Report], ReportText], as_json: 
 
     `text` returns plain text, or lines with Rich's markup and tables, or nothing if people do not need the report.
 
-    >>> print_report(BuiltPage(Path("index.html")), lambda report: f"open {report.page}", as_json=True)
+    >>> print_report(BuiltPage("index.html"), lambda report: f"open {report.page}", as_json=True)
     {"page": "index.html"}
     """
     if as_json:
@@ -56,8 +56,8 @@ def print_report(report: Report, text: Callable[[Report], ReportText], as_json: 
             outcomes.writelines(f"{line}\n" for line in json_lines(report))
 
 
-def print_page(page: Path, as_json: bool) -> None:
-    """Prints the path of a page that was built."""
+def print_page(page: str, as_json: bool) -> None:
+    """Prints the address of a page that was built."""
     print_report(BuiltPage(page), lambda report: f"open {report.page}", as_json)
 
 
@@ -96,7 +96,7 @@ def notice_handover(definition: Definition) -> Callable[[Mapping[str, Any]], Non
 def to_notifier(definition: Definition, notice: Mapping[str, Any]) -> dict[str, Any]:
     """Notice with the data that its sender needs: the notifier of the definition, and the folder for the outcome."""
     notify = definition.notify
-    to = {"root": str(definition.root), "notifier": notify.airflow, "arguments": notify.arguments}
+    to = {"root": definition.store.url, "notifier": notify.airflow, "arguments": notify.arguments}
     return {NOTICE: notice, **to}
 
 

@@ -46,7 +46,7 @@ def _target(ledger: Ledger, state: LedgerState) -> TableTarget:
     changes = {change.name: change for change in changed(ledger, state)}
     if state.commit is None:
         raise CannotUndo(
-            f"no batch is committed yet, so nothing can be adopted: delete the tables in {ledger.root} and run again"
+            f"no batch is committed yet, so nothing can be adopted: delete the tables in {ledger.store} and run again"
         )
     files = {}
     for name in COMMIT_ORDER:

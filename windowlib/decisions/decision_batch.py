@@ -60,8 +60,8 @@ def publish_decision(pipeline: HeldPipeline, batch: DecisionBatch) -> int:
     """
     ledger, state, decision = pipeline.ledger, pipeline.state, batch.decision
     plan = _plan(state, batch)
-    publication = _publication(plan, batch)
-    prepared = prepare.write(ledger.root, publication)
+    publication = _publication(plan, batch, pipeline.attempt(plan.batch_id))
+    prepared = prepare.write(ledger.store, publication)
     rows = [plan_row(plan), prepare_row(plan.batch_id, prepared)]
     if state.plan:
         why = f"{decision.title}: {decision.reason}"
@@ -97,12 +97,12 @@ def _plan(state: LedgerState, batch: DecisionBatch) -> Plan:
     )
 
 
-def _publication(plan: Plan, batch: DecisionBatch) -> Publication:
+def _publication(plan: Plan, batch: DecisionBatch, attempt: str) -> Publication:
     decision, target = batch.decision, batch.target
     counts = {**dict.fromkeys(NOTHING_READ, 0), **batch.counts}
     row = commit_row(plan, target.watermark_out_ms, target.late_out_ms, counts)
     return Publication(
-        f"{plan.batch_id}-{uuid.uuid4()}",
+        f"{attempt}-{uuid.uuid4()}",
         plan.batch_id,
         batch.changes,
         {**row, "who": decision.who, "reason": decision.reason},

@@ -64,7 +64,7 @@ def _adoption_given_up(state: LedgerState, who: str, reason: str) -> Iterator[di
 
 def changed(ledger: Ledger, state: LedgerState) -> list[ChangedTable]:
     """Changes of other programs since the newest batch. Raises `NothingToDo`."""
-    prepared = prepare.read(ledger.root, state.prepared) if state.prepared else None
+    prepared = prepare.read(ledger.store, state.prepared) if state.prepared else None
     changes = foreign_changes(ledger.tables, state.versions, prepared)
     if not changes:
         raise NothingToDo("no other program has changed a table since the newest batch: there is nothing to do")

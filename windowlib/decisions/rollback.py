@@ -54,7 +54,7 @@ def _target(to_batch_id: int, ledger: Ledger, state: LedgerState) -> TableTarget
     if state.commit is not None and state.commit.batch_id == to_batch_id:
         raise NothingToDo(f"batch {to_batch_id} is the newest: there is nothing to undo")
     _check_between(ledger, to_batch_id, commits)
-    check_kept(ledger.root, to_batch_id, f"no way back to batch {to_batch_id}")
+    check_kept(ledger.store, to_batch_id, f"no way back to batch {to_batch_id}")
     for name in COMMIT_ORDER:
         own_files(ledger, name, state.pinned(name))
     commit = commits[to_batch_id]

@@ -18,6 +18,7 @@ from windowlib.source.contents import FileState
 from windowlib.source.listed import SourceError
 from windowlib.source.listing import arrivals, cursor_of, found_files
 from windowlib.source.read_before import known_files
+from windowlib.storage.address import path_below
 
 
 def set_aside(definition: Definition, file: str, who: str, reason: str, clock: Clock = wall_clock_ms) -> str:
@@ -30,11 +31,11 @@ def set_aside(definition: Definition, file: str, who: str, reason: str, clock: C
     """
     path, ledger = path_in(definition, file), ledger_of(definition, clock)
     with held(ledger) as pipeline:
-        if path in files_set_aside(definition.root):
+        if path in files_set_aside(definition.store):
             raise NothingToDecide(f"{path} is already set aside")
         files_read = known_files(ledger.tables, pipeline.state.pinned("source_files"))
         _check_not_read(definition.file, pipeline.state, path, files_read)
-        decide(definition.root, SetAsideDecision(path, utc(clock()), who, reason))
+        decide(definition.store, SetAsideDecision(path, utc(clock()), who, reason))
     return path
 
 
@@ -43,11 +44,11 @@ def take_back(definition: Definition, file: str, who: str, reason: str, clock: C
 
     Raises `NothingToDecide` if the file is not set aside.
     """
-    aside = files_set_aside(definition.root)
+    aside = files_set_aside(definition.store)
     path = file if file in aside else path_in(definition, file)
     if path not in aside:
         raise NothingToDecide(f"{path} is not set aside; files set aside: {', '.join(sorted(aside)) or 'none'}")
-    decide(definition.root, SetAsideDecision(path, utc(clock()), who, reason, back=True))
+    decide(definition.store, SetAsideDecision(path, utc(clock()), who, reason, back=True))
     return path
 
 
@@ -56,14 +57,16 @@ def path_in(definition: Definition, file: str) -> str:
 
     Raises `SourceError` if the file does not exist and no Delta log names it.
     """
-    folder = definition.source.path
-    for path in (folder / file, Path(file).absolute()):
-        own = path.parent.resolve() / path.name  # a run lists a symbolic link by its own name
-        if path.is_file() and own.is_relative_to(folder.resolve()):
-            return str(own.relative_to(folder.resolve()))
+    source = definition.source.store
+    for address in (f"{source.url}/{file}", str(Path(file).absolute())):
+        above, _, name = address.rpartition("/")
+        folder = path_below(above, source)  # a run lists a symbolic link by its own name
+        path = f"{folder}/{name}" if folder else name
+        if folder is not None and source.sizes([path]) != [None]:
+            return path
     if file in _lost(definition):
         return file
-    raise SourceError(f"{file}: no such file in the source folder {folder}; give its path relative to that folder")
+    raise SourceError(f"{file}: no such file in the source folder {source}; give its path relative to that folder")
 
 
 def _lost(definition: Definition) -> tuple[str, ...]:

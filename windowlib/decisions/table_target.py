@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.planning import ledger_of
@@ -15,7 +14,7 @@ from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.decisions.decision_batch import DecisionBatch, publish_decision
 from windowlib.decisions.forecast import DecisionForecast
 from windowlib.definition.definition import Definition
-from windowlib.delta import disk, log
+from windowlib.delta import log
 from windowlib.delta.data_files import DataFile, without
 from windowlib.delta.table_change import logged
 from windowlib.ledger.decision import Decision
@@ -51,7 +50,7 @@ def own_files(ledger: Ledger, name: str, pinned: int | None) -> list[DataFile]:
     if newest is None:
         return []
     since = changes_since(table, pinned, newest)
-    check_adoptable(table.folder, (entry for entry in since if not is_ours(entry)))
+    check_adoptable(table, (entry for entry in since if not is_ours(entry)))
     return table.files(pinned if any(map(is_ours, since)) else newest)
 
 
@@ -80,10 +79,10 @@ def publish_target(ledger: Ledger, decision: Decision, find: Callable[[Ledger, L
     with held(ledger, settlement=Settlement.GIVE_UP) as pipeline:
         state = pipeline.state
         target = find(ledger, state)
-        disk.sync(_files_of_others(ledger, state, target), ledger.root)
+        ledger.store.sync(_files_of_others(ledger, state, target))
         batch_id = publish_decision(pipeline, _batch(ledger, decision, target))
         if state.prepared:
-            (ledger.root / state.prepared.path).unlink(missing_ok=True)
+            ledger.store.delete([state.prepared.path])
     return batch_id
 
 
@@ -96,15 +95,15 @@ def _batch(ledger: Ledger, decision: Decision, target: TableTarget) -> DecisionB
     return DecisionBatch(decision, commit, changes, counts, plan_time_ms=commit.plan_time_ms if is_rollback else None)
 
 
-def _files_of_others(ledger: Ledger, state: LedgerState, target: TableTarget) -> Iterator[Path]:
-    """Target files and log entries since the newest batch, which other programs may not have synced to disk."""
+def _files_of_others(ledger: Ledger, state: LedgerState, target: TableTarget) -> Iterator[str]:
+    """Paths of target files and log entries since the newest batch, which other programs may not have synced."""
     for name in COMMIT_ORDER:
         table, pinned = ledger.tables[name], state.pinned(name)
         newest = table.version()
         if newest is not None and newest != pinned:
             for version in range(0 if pinned is None else pinned + 1, newest + 1):
-                yield from (table.folder / path for path in log.written_by(table.store, version))
-            yield from (table.folder / file.path for file in target.files[name])
+                yield from (f"{name}/{path}" for path in log.written_by(table.store, version))
+            yield from (f"{name}/{file.path}" for file in target.files[name])
 
 
 def _table_change(ledger: Ledger, name: str, wanted: list[DataFile], at: int | None) -> TableChange:

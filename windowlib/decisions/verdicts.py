@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+from contextlib import suppress
 
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
@@ -10,7 +10,7 @@ from windowlib.ledger import prepare
 from windowlib.ledger.ledger import Clock, Ledger, NothingToDecide, wall_clock_ms
 from windowlib.ledger.prepare import Publication
 from windowlib.ledger.rows import LedgerState, Plan, abandon_row
-from windowlib.publication.publish import staging_folder
+from windowlib.publication.publish import STAGING
 from windowlib.publication.start_versions import check_own, give_up
 from windowlib.runs.operation import held
 
@@ -59,16 +59,17 @@ def abandon(
         if state.prepared:
             give_up(ledger.tables, state.versions, publication, pipeline.check)
         if publication:
-            prepare.drop(ledger.root, publication)
-    for folder in staging_folder(definition.root).glob(f"{frozen.batch_id}-*"):
-        shutil.rmtree(folder, ignore_errors=True)
+            prepare.drop(ledger.store, publication)
+        with suppress(OSError):  # maintenance deletes what the storage refuses
+            staged = ledger.store.list(f"{STAGING}/{frozen.batch_id}-")
+            ledger.store.delete([file.path for file in staged])
     return frozen.batch_id
 
 
 def _prepared_publication(ledger: Ledger, state: LedgerState) -> Publication | None:
     """Prepared publication of the planned batch; None if there is none, or if its file is damaged or missing."""
     try:
-        return prepare.read(ledger.root, state.prepared) if state.prepared else None
+        return prepare.read(ledger.store, state.prepared) if state.prepared else None
     except prepare.Unreadable:
         return None
 

@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, SkipValidation, ValidationError
 
 from windowlib.definition.mistakes import InvalidDefinition, Mistake, invalid, mistakes_of
 from windowlib.definition.refusals import never_verified, refusals
@@ -38,6 +38,8 @@ from windowlib.model.windows import MIN_TIME_MS
 from windowlib.plans.aggregates.aggregate_set import AggregateSet
 from windowlib.plans.kinds.kind import PlanKind
 from windowlib.plans.partitions import DAY_MS
+from windowlib.storage.disk import Disk
+from windowlib.storage.store import Store
 
 __all__ = ["Definition", "InvalidDefinition", "load_definition"]
 
@@ -48,10 +50,10 @@ LARGEST_BYTES = 1 << 18  # of a file: Airflow often reads all definitions, and a
 class Definition(DefinitionFile):
     """A checked definition, with its file and the folder of its tables."""
 
-    model_config = ConfigDict(populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True, arbitrary_types_allowed=True)
 
     file: Path
-    root: Path  # <warehouse>/<name>: the folder of all its tables
+    store: SkipValidation[Store]  # at <warehouse>/<name>, below which all its tables are
     partials: tuple[str, ...] = ()  # aggregates in the order of their numbers in the state; (): as in the file
     added: tuple[str, ...] = ()  # columns of `results` that were added to existing tables
 
@@ -268,7 +270,7 @@ def definition_of(raw: dict[str, Any], file: Path) -> Definition:
     if place := next((path for path in (root, *root.parents) if os.path.isfile(path)), None):
         setting = f"the variable {WAREHOUSE_VARIABLE}" if warehouse else f"{file}: warehouse"
         raise InvalidDefinition(f"{setting}: {place} is a file, but tables need a folder")
-    return Definition.model_construct(**dict(contents), file=file.absolute(), root=root)
+    return Definition.model_construct(**dict(contents), file=file.absolute(), store=Disk(root))
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -11,11 +11,13 @@ from windowlib.model.errors import InvalidSpec
 
 def check_together(definitions: Sequence[Definition]) -> None:
     """Raises `InvalidSpec` unless the definitions are different pipelines with the same engine and Spark settings."""
-    first, files = definitions[0], {definitions[0].root: definitions[0].file}
+    first, files = definitions[0], {definitions[0].store: definitions[0].file}
     for other in definitions[1:]:
-        if other.root in files:
-            raise InvalidSpec(f"{files[other.root]} and {other.file} are the same pipeline, {other.name}; name it once")
-        files[other.root] = other.file
+        if other.store in files:
+            raise InvalidSpec(
+                f"{files[other.store]} and {other.file} are the same pipeline, {other.name}; name it once"
+            )
+        files[other.store] = other.file
         if (other.engine, other.spark) != (first.engine, first.spark):
             raise InvalidSpec(
                 f"{first.file} and {other.file} differ in engine or [spark], but pipelines that run together share one"

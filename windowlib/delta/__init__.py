@@ -22,5 +22,4 @@ Files:
     indexed_columns.py  columns for which the log of a table keeps statistics
     datasets.py         a table at a version as an Arrow dataset
     row_groups.py       choice of row groups within a Parquet file
-    disk.py             durable writes, and errors of a full or read-only disk
 """

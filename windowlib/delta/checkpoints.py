@@ -16,9 +16,6 @@ checkpoint, and later checkpoints build on that checkpoint.
 from __future__ import annotations
 
 import json
-import os
-import uuid
-from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -28,9 +25,9 @@ from deltalake import CommitProperties
 from deltalake.exceptions import DeltaError
 
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import disk, log, log_writing
+from windowlib.delta import log, log_writing
 from windowlib.delta.tables import Table, opened
-from windowlib.storage.store import Store
+from windowlib.storage.store import ObjectInfo, Store
 
 ENTRIES = 10  # entries after a checkpoint that justify the next one
 
@@ -55,7 +52,7 @@ def add_missing_settings(table: Table) -> None:
     newest = table.newest()
     assert newest is not None, "the table exists"
     have, version = newest.metadata().configuration, newest.version()
-    wanted = log_writing.configuration(table.folder.name, newest.schema())
+    wanted = log_writing.configuration(table.name, newest.schema())
     lacking = {name: value for name, value in wanted.items() if name not in have}
     if not lacking:
         return
@@ -64,7 +61,7 @@ def add_missing_settings(table: Table) -> None:
     except DeltaError as error:
         if table.version() == version:
             raise
-        raise delta_commits.Conflict(f"{table.folder.name} is no longer at version {version}") from error
+        raise delta_commits.Conflict(f"{table.name} is no longer at version {version}") from error
     delta_commits.sync_version(table, version + 1)
 
 
@@ -101,22 +98,13 @@ def _leave_out_gone(store: Store, version: int) -> None:
     buffer = pa.BufferOutputStream()
     pq.write_table(actions.filter(pa.array(kept)), buffer)
     left = buffer.getvalue().to_pybytes()
-    _replace(store, log.checkpoint_of(version), left, version)
+    store.put(log.checkpoint_of(version), left)
     hint = store.get(log.HINT)
     if hint is not None and log.last_checkpoint(store) == version:
         about = json.loads(hint)
         about.pop("checksum", None)  # written by Spark for the earlier content
         about |= {"size": sum(kept), "sizeInBytes": len(left)}
-        _replace(store, log.HINT, json.dumps(about, separators=(",", ":")).encode(), version)
-
-
-def _replace(store: Store, name: str, content: bytes, version: int) -> None:
-    """Replaces a file of the log atomically. The temporary file of a killed process is deleted with its version."""
-    path = Path(store.url) / name
-    new = path.with_name(f"{version:020}.{uuid.uuid4().hex}.tmp")
-    new.write_bytes(content)
-    disk.sync([new], new.parent)
-    os.replace(new, path)
+        store.put(log.HINT, json.dumps(about, separators=(",", ":")).encode())
 
 
 def can_open(store: Store, version: int) -> bool:
@@ -124,17 +112,11 @@ def can_open(store: Store, version: int) -> bool:
     return version >= log.oldest_version(store)
 
 
-def superfluous(store: Store, oldest: int, worth: int = ENTRIES) -> list[Path]:
+def superfluous(store: Store, oldest: int, worth: int = ENTRIES) -> list[ObjectInfo]:
     """The log files that are not needed for versions from `oldest` on, oldest first."""
     last = _last_checkpoint(store, oldest) or 0
     first = oldest if oldest - last >= worth else last  # `checkpoint` writes one of `oldest` before the deletion
-    return [Path(store.url) / file.path for version, _, file in log.numbered(store) if version < first]
-
-
-def delete(files: list[Path]) -> None:
-    """Deletes log files in order."""
-    for path in files:
-        path.unlink(missing_ok=True)
+    return [file for version, _, file in log.numbered(store) if version < first]
 
 
 def _last_checkpoint(store: Store, up_to: int) -> int | None:

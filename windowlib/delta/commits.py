@@ -15,8 +15,8 @@ from typing import TypeVar
 from deltalake import Schema
 
 from windowlib.definition.plurals import counted
-from windowlib.delta import disk, log, log_writing
-from windowlib.delta.data_files import DataFile, without
+from windowlib.delta import log, log_writing
+from windowlib.delta.data_files import DataFile, missing, without
 from windowlib.delta.log_writing import RefusedCommit
 from windowlib.delta.table_change import FileChange, logged
 from windowlib.delta.tables import Table, from_backup
@@ -50,10 +50,11 @@ def again_on_conflict(step: Callable[[], T], at_most: int = 1_000) -> T:
 
 def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> int:
     """Creates an empty table at version 0. Raises `Conflict` if another run has just created it."""
-    created = log_writing.creation(table.folder.name, schema, partition_by, now_ms())
+    created = log_writing.creation(table.name, schema, partition_by, now_ms())
     if not table.store.create(log.path_of(0), created):
-        raise Conflict(f"{table.folder} was created by another run")
-    return sync_version(table, 0)
+        raise Conflict(f"{table.store} was created by another run")
+    table.note(0, created)
+    return _committed(table, 0)
 
 
 def now_ms() -> int:
@@ -64,12 +65,10 @@ def now_ms() -> int:
 def sync_version(table: Table, version: int) -> int:
     """Syncs the log entry of a version to the disk and returns the version.
 
-    The first call for a table also syncs the folder above it, because the process that created the table may have died
-    before. An entry that is deleted because the log was shortened is no error.
+    An entry that is deleted because the log was shortened is no error.
     """
-    root = table.folder.parent if table.synced_version is None else table.folder
     try:
-        disk.sync((table.folder / path for path in log.written_by(table.store, version)), root)
+        table.store.sync(log.written_by(table.store, version))
     except FileNotFoundError:
         if version >= log.oldest_version(table.store):
             raise
@@ -78,9 +77,7 @@ def sync_version(table: Table, version: int) -> int:
 
 
 def _committed(table: Table, version: int) -> int:
-    """Notes a commit of this process, whose entry is on the disk; the folders above the table may not be."""
-    if table.synced_version is None:
-        return sync_version(table, version)
+    """Notes a commit of this process, whose entry is on the disk."""
     table.synced_version = version
     return version
 
@@ -125,14 +122,15 @@ def commit_logged(
     and `RefusedCommit`.
     """
     with cut_is_conflict():
-        log.check_can_open(table.store, expected)
         before = table.description(expected)
-    log_writing.check_can_write(before, table.folder.name)
+    log_writing.check_can_write(before, table.name)
     entry = log_writing.entry(before, change, identity, transaction, now_ms())
     created = table.store.create(log.path_of(expected + 1), entry)
-    _check_not_cut(table, expected)  # after a cut the new entry has the number of a deleted one: no reader sees it
     if not created:
-        raise Conflict(f"{table.folder.name} is no longer at version {expected}")
+        raise Conflict(f"{table.name} is no longer at version {expected}")
+    with cut_is_conflict():  # after a cut the new entry has the number of a deleted one: no reader sees it
+        log.check_not_cut(table.store, expected)
+    table.note(expected + 1, entry)
     return expected + 1
 
 
@@ -143,11 +141,6 @@ def cut_is_conflict() -> Iterator[None]:
         yield
     except log.CutLog as error:
         raise Conflict(str(error)) from error
-
-
-def _check_not_cut(table: Table, expected: int) -> None:
-    with cut_is_conflict():
-        log.check_can_open(table.store, expected)
 
 
 def restore(table: Table, expected: int | None, at: int | None, *, of_rows: bool = True) -> int | None:
@@ -170,10 +163,10 @@ def restore(table: Table, expected: int | None, at: int | None, *, of_rows: bool
 
 def check_can_restore(table: Table, expected: int, at: int | None) -> None:
     """Raises `LostFiles` if a file that `restore` needs is deleted."""
-    back = (file.path for file in without(table.files(at), table.files(expected)))
-    if gone := sorted(path for path in back if not (table.folder / path).exists()):
+    back = [file.path for file in without(table.files(at), table.files(expected))]
+    if gone := missing(table.store, back):
         raise LostFiles(
-            f"table {table.folder.name} cannot be restored to version {at}: {counted(len(gone), 'deleted file')}, such"
+            f"table {table.name} cannot be restored to version {at}: {counted(len(gone), 'deleted file')}, such"
             f" as {gone[0]}, perhaps by a compaction and VACUUM of another program. Nothing was changed."
-            f" {from_backup(table.folder)}"
+            f" {from_backup(table.store)}"
         )

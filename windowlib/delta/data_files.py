@@ -6,17 +6,19 @@ The statistics of a file come from its footer (`windowlib.delta.footers`).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowlib.delta.footers import bounds_of
+from windowlib.storage.object_file import opened
+from windowlib.storage.store import Store
 
+WHOLE_BYTES = 1 << 18  # a file up to this size is read by one request
 ROWS_PER_GROUP = 1_024  # small, so that a reader of the newest rows reads a single group
 
 
@@ -43,12 +45,35 @@ def without(files: Iterable[DataFile], others: Iterable[DataFile]) -> list[DataF
     return [file for file in files if file.path not in paths]
 
 
-def write(folder: Path, data: pa.Table) -> DataFile:
-    """Writes rows as a new file of an unpartitioned table, for a later commit."""
-    name = f"{uuid.uuid4()}.parquet"
-    folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(data, folder / name, row_group_size=ROWS_PER_GROUP)
-    return data_file(folder, name)
+def missing(store: Store, paths: Sequence[str]) -> list[str]:
+    """Paths of files that do not exist, sorted."""
+    return sorted(path for path, size in zip(paths, store.sizes(paths), strict=True) if size is None)
+
+
+def new_file(data: pa.Table) -> tuple[DataFile, bytes]:
+    """A new file of an unpartitioned table with these rows, and its content. Nothing is written."""
+    buffer = pa.BufferOutputStream()
+    pq.write_table(data, buffer, row_group_size=ROWS_PER_GROUP)
+    content = buffer.getvalue().to_pybytes()
+    footer = pq.read_metadata(pa.BufferReader(content))
+    return DataFile(f"{uuid.uuid4()}.parquet", len(content), footer.num_rows, {}, *bounds_of(footer)), content
+
+
+def write(store: Store, data: pa.Table) -> DataFile:
+    """Writes rows as a new file of an unpartitioned table, for a later commit. Does not sync the file."""
+    file, content = new_file(data)
+    store.put(file.path, content)
+    return file
+
+
+def next_to(file: DataFile, name: str) -> str:
+    """Path of another file in the partition of a file.
+
+    >>> next_to(DataFile("day=2026-03-02/1.parquet", 1, 1), "2.parquet"), next_to(DataFile("1.parquet", 1, 1), "2")
+    ('day=2026-03-02/2.parquet', '2')
+    """
+    folder, slash, _ = file.path.rpartition("/")
+    return f"{folder}{slash}{name}"
 
 
 def bulk_write_options(schema: pa.Schema) -> dict[str, Any]:
@@ -73,12 +98,42 @@ def bulk_write_options(schema: pa.Schema) -> dict[str, Any]:
     }
 
 
-def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
+def write_groups(
+    store: Store,
+    path: str,
+    groups: Iterable[pa.Table],
+    partition: Mapping[str, Any] | None = None,
+    rows_per_group: int | None = None,
+) -> DataFile:
+    """Writes at least one table of rows as a file of a table with many rows, for a later commit. Describes the file.
+
+    Each table begins a row group. Commits nothing.
+    """
+    buffer, writer = pa.BufferOutputStream(), None
+    for rows in groups:
+        writer = writer or pq.ParquetWriter(buffer, rows.schema, **bulk_write_options(rows.schema))
+        writer.write_table(rows, rows_per_group)
+    assert writer is not None, "a file has rows"
+    writer.close()
+    content = buffer.getvalue()
+    store.put(path, content.to_pybytes())
+    footer = pq.read_metadata(pa.BufferReader(content))
+    return DataFile(path, content.size, footer.num_rows, dict(partition or {}), *bounds_of(footer))
+
+
+def parquet_file(store: Store, path: str, size_bytes: int) -> pq.ParquetFile:
+    """Opens a Parquet file. Reads a small file whole. Raises FileNotFoundError."""
+    if size_bytes <= WHOLE_BYTES and (content := store.get(path)) is not None:
+        return pq.ParquetFile(pa.BufferReader(content))
+    return pq.ParquetFile(opened(store, path, None if size_bytes <= WHOLE_BYTES else size_bytes))
+
+
+def read_parquet(store: Store, file: DataFile, schema: pa.Schema | None = None) -> pa.Table:
     """Reads a file with exactly the columns of `schema`. Columns that the file lacks are null."""
-    file = pq.ParquetFile(path)
+    parquet = parquet_file(store, file.path, file.size_bytes)
     if schema is None:
-        return file.read()
-    return shaped(file.read(columns=columns_of(file, schema)), schema)
+        return parquet.read()
+    return shaped(parquet.read(columns=columns_of(parquet, schema)), schema)
 
 
 def columns_of(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
@@ -162,8 +217,8 @@ def _beyond_calendars(value: pa.Scalar) -> Any:
     return f"1970-01-01 and {value.cast(pa.int64()).as_py():,} {unit}"
 
 
-def data_file(folder: Path, path: str, partition: Mapping[str, Any] | None = None) -> DataFile:
-    """Describes a Parquet file in a table's folder, with the statistics of its footer."""
-    footer = pq.ParquetFile(folder / path).metadata
-    size_bytes = (folder / path).stat().st_size
-    return DataFile(path, size_bytes, footer.num_rows, dict(partition or {}), *bounds_of(footer))
+def data_file(store: Store, path: str, partition: Mapping[str, Any] | None = None) -> DataFile:
+    """Describes a Parquet file of a table, with the statistics of its footer."""
+    file = opened(store, path)
+    footer = pq.ParquetFile(file).metadata
+    return DataFile(path, file.size_bytes, footer.num_rows, dict(partition or {}), *bounds_of(footer))

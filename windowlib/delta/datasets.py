@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
-from pyarrow import fs
 
 from windowlib.delta.data_files import DataFile
+from windowlib.storage.store import Store
 
 
-def dataset(table: DeltaTable, files: list[DataFile], filesystem: fs.FileSystem) -> ds.Dataset:
-    """The rows of a table that consists of `files`, read through `filesystem`."""
+def dataset(table: DeltaTable, files: list[DataFile], store: Store) -> ds.Dataset:
+    """The rows of a table in `store` that consists of `files`."""
+    filesystem = store.filesystem()
     whole = table.to_pyarrow_dataset(filesystem=filesystem)
     schema, parquet = whole.schema, ds.ParquetFileFormat()
     if not files:

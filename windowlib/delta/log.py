@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from windowlib.contract.record_tables import ERASURES, MAINTENANCE, PREVIEWS, SET_ASIDE, VERIFICATIONS
 from windowlib.model.errors import WindowError
-from windowlib.storage.store import ObjectInfo, Store
+from windowlib.storage.store import UNFINISHED, ObjectInfo, Store
 
 FOLDER = "_delta_log"
 HINT = f"{FOLDER}/_last_checkpoint"
@@ -104,7 +104,7 @@ def numbered(store: Store, first: int = 0) -> Iterator[tuple[int, str, ObjectInf
     for file in store.list(f"{FOLDER}/", after=f"{FOLDER}/{max(first, 0):020}"):
         number, _, kind = file.path.removeprefix(f"{FOLDER}/").partition(".")
         if number.isdigit():
-            yield int(number), kind, file
+            yield int(number), "unfinished" if kind.endswith(UNFINISHED) else kind, file
 
 
 def last_checkpoint(store: Store) -> int | None:
@@ -125,9 +125,20 @@ def check_can_open(store: Store, version: int) -> None:
         return
     if version < (oldest := oldest_version(store)):
         raise CutLog(
-            f"version {version} of table {_table(store)} can no longer be opened: its log now begins at version"
+            f"version {version} of table {name_of(store)} can no longer be opened: its log now begins at version"
             f" {oldest}, as after `windowlib maintain`. This process has waited too long: start it again"
         )
+
+
+def check_not_cut(store: Store, version: int) -> None:
+    """Raises `CutLog` if the log was shortened past a version whose next entry was just created.
+
+    A checkpoint of a later version is written before entries are deleted. So the next entry had existed before.
+    """
+    hint = store.get(HINT)
+    newest = None if hint is None else hinted(hint)
+    if newest is None or newest > version:
+        check_can_open(store, version)
 
 
 def entries(store: Store, after: int, up_to: int) -> Iterator[LogEntry]:
@@ -142,11 +153,16 @@ def entry(store: Store, version: int) -> LogEntry:
 
 
 def actions(store: Store, version: int) -> list[dict[str, Any]]:
-    """The actions of a version's entry, one object for each line. Raises `DamagedLog`.
+    """The actions of a version's entry. Raises `DamagedLog`."""
+    return actions_in(store.get(path_of(version)), store, version)
+
+
+def actions_in(content: bytes | None, store: Store, version: int) -> list[dict[str, Any]]:
+    """The actions in the content of a version's entry, one object for each line. Raises `DamagedLog`.
 
     Only a line feed ends a line: bounds of strings may hold other line ends of Python, such as U+2028.
     """
-    file, content = f"{store.url}/{path_of(version)}", store.get(path_of(version))
+    file = f"{store.url}/{path_of(version)}"
     if content is None:
         raise DamagedLog(f"{file} is missing: {way_back(store, version)}")
     try:
@@ -196,16 +212,6 @@ def files_of(store: Store, entries: Iterable[LogEntry]) -> Iterator[str]:
         yield from (path for path, size in zip(added, store.sizes(added), strict=True) if size is not None)
 
 
-def newest_version(store: Store, after: int) -> int:
-    """The newest version, by the entries after version `after`. Raises `DamagedLog` if one of them is empty."""
-    newest = after
-    while (size := store.sizes([path_of(newest + 1)])[0]) is not None:
-        newest += 1
-        if not size:
-            raise DamagedLog(f"{store.url}/{path_of(newest)} is empty: {way_back(store, newest)}")
-    return newest
-
-
 def hinted(hint: bytes) -> int | None:
     """The version in the content of the file that names the newest checkpoint; None if the file is damaged."""
     try:
@@ -237,16 +243,16 @@ def entry_of(version: int, actions: Sequence[dict[str, Any]]) -> LogEntry:
 def way_back(store: Store, version: int) -> str:
     """Advice for a lost version of a table."""
     then = "the next run writes that version again"
-    if _table(store) == ERASURES.name:
+    if name_of(store) == ERASURES.name:
         then = "repeat the newest `windowlib forget` before any run, which would read the erased key again"
-    elif _table(store) in OF_COMMANDS:
+    elif name_of(store) in OF_COMMANDS:
         then = "repeat the command that wrote it"
     return (
-        f"version {version} of table {_table(store)} was lost, as after a power cut. Restore the file from a backup"
+        f"version {version} of table {name_of(store)} was lost, as after a power cut. Restore the file from a backup"
         f" of the warehouse. If there is no backup and no later version, delete it, and {then}"
     )
 
 
-def _table(store: Store) -> str:
+def name_of(store: Store) -> str:
     """Name of the table in a store."""
     return store.url.rpartition("/")[2]

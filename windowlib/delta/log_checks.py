@@ -20,10 +20,11 @@ from windowlib.storage.store import ObjectInfo, Store
 END_OF_PARQUET = b"PAR1"
 
 
-def check_entries(store: Store) -> int:
-    """The newest version. Raises `DamagedLog` for a truncated newest checkpoint, or an empty or missing entry after it.
+def check_entries(store: Store) -> int | None:
+    """The newest version; None if there is no log.
 
-    It reads only the end of the checkpoint. delta-rs takes an empty checkpoint for a table without files.
+    Raises `DamagedLog` for a truncated newest checkpoint, or an empty or missing entry after it. It reads only the end
+    of the checkpoint. delta-rs takes an empty checkpoint for a table without files.
     """
     entries, checkpoints = dict[int, ObjectInfo](), dict[int, list[ObjectInfo]]()
     for version, kind, file in numbered(store, last_checkpoint(store) or 0):
@@ -39,7 +40,7 @@ def check_entries(store: Store) -> int:
             raise DamagedLog(f"{store.url}/{path_of(version)} is missing: {way_back(store, version)}")
         if version in entries and not entries[version].size_bytes:
             raise DamagedLog(f"{store.url}/{path_of(version)} is empty: {way_back(store, version)}")
-    return max(checkpoint, *entries) if entries else checkpoint
+    return max((checkpoint, *entries)) if entries or checkpoints else None
 
 
 def check(store: Store) -> None:

@@ -7,7 +7,6 @@ to read. A group without statistics may hold any row, so it is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,12 +15,11 @@ import pyarrow.parquet as pq
 from windowlib.delta.data_files import columns_of, shaped
 
 
-def newest_first(path: Path, by: str, schema: pa.Schema) -> Iterator[tuple[pa.Table, int | None]]:
+def newest_first(file: pq.ParquetFile, by: str, schema: pa.Schema) -> Iterator[tuple[pa.Table, int | None]]:
     """The row groups of a file, in descending order of their greatest value of the integer column `by`.
 
     Yields each with the greatest value of the remaining groups, or None after the last group.
     """
-    file = pq.ParquetFile(path)
     highs = {group: high for group, (_, high) in enumerate(_bounds(file, by))}
     order = sorted(highs, key=lambda group: (highs[group] is None, highs[group] or 0, group), reverse=True)
     if not order or any(high is None for high in highs.values()):
@@ -32,12 +30,11 @@ def newest_first(path: Path, by: str, schema: pa.Schema) -> Iterator[tuple[pa.Ta
         yield _read(file, [group], schema), highs[left[0]] if left else None
 
 
-def holding(path: Path, may_hold: Mapping[str, Callable[[Any, Any], bool]], schema: pa.Schema) -> pa.Table:
+def holding(file: pq.ParquetFile, may_hold: Mapping[str, Callable[[Any, Any], bool]], schema: pa.Schema) -> pa.Table:
     """The rows of the row groups that may hold the wanted rows.
 
     may_hold: by column, a test of the least and greatest value of a group
     """
-    file = pq.ParquetFile(path)
     groups: Sequence[int] = range(file.num_row_groups)
     for column, may in may_hold.items():
         bounds = _bounds(file, column)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from deltalake import Schema
 
 from windowlib.contract.table import TableSpec
-from windowlib.delta import checkpoints, data_files, disk, log, row_groups
+from windowlib.delta import checkpoints, data_files, log, row_groups
 from windowlib.delta import commits as delta_commits
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.tables import Table
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -39,23 +39,23 @@ def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) 
     without an earlier entry.
     """
     with delta_commits.cut_is_conflict():
-        log.check_can_open(table.store, expected)
         if table.synced_version != expected:
             delta_commits.sync_version(table, expected)
-        add, remove = rows_file(table, expected, rows)
-    disk.sync((table.folder / file.path for file in add), table.folder)
+        add, remove, contents = rows_file(table, expected, rows)
+    for path, content in contents.items():
+        table.store.put(path, content)
     version = delta_commits.commit(table, expected, add=add, remove=remove)
     checkpoints.make_if_due(table, version)
     return version
 
 
-def add_row(root: Path, spec: TableSpec, row: Mapping[str, Any], check: Callable[[], None] = lambda: None) -> None:
+def add_row(store: Store, spec: TableSpec, row: Mapping[str, Any], check: Callable[[], None] = lambda: None) -> None:
     """Appends a row to a table outside batches, with a new attempt after each conflict. Creates a missing table.
 
     The column `number`, if the table has one, is greater than in all earlier rows. `check` runs before each attempt
     and raises if the row may not follow the rows of that version. Raises `RefusedCommit`.
     """
-    table = Table(root / spec.name)
+    table = Table(store.below(spec.name))
 
     def appended() -> None:
         newest = table.version()
@@ -66,23 +66,23 @@ def add_row(root: Path, spec: TableSpec, row: Mapping[str, Any], check: Callable
     delta_commits.again_on_conflict(appended)
 
 
-def numbered_rows(root: Path, spec: TableSpec) -> list[dict[str, Any]]:
+def numbered_rows(store: Store, spec: TableSpec) -> list[dict[str, Any]]:
     """The rows of `add_row`, in order of their number."""
-    table = Table(root / spec.name)
+    table = Table(store.below(spec.name))
     _, files = again_if_cut(table, table.files)
-    rows = [row for file in files or () for row in _rows(table.folder / file.path, spec.columns)]
+    rows = [row for file in files or () for row in _rows(table.store, file.path, file.size_bytes, spec.columns)]
     return sorted(rows, key=lambda row: row[NUMBER])
 
 
 @lru_cache(maxsize=128)
-def _rows(file: Path, columns: pa.Schema) -> list[dict[str, Any]]:
+def _rows(store: Store, path: str, size_bytes: int, columns: pa.Schema) -> list[dict[str, Any]]:
     """The rows of a file, which never changes."""
-    return data_files.rows_of(data_files.read_parquet(file, columns))
+    return data_files.rows_of(data_files.read_parquet(store, DataFile(path, size_bytes, 0), columns))
 
 
-def newest_row(root: Path, spec: TableSpec) -> dict[str, Any] | None:
+def newest_row(store: Store, spec: TableSpec) -> dict[str, Any] | None:
     """The newest row of `add_row`; None if there is none."""
-    table = Table(root / spec.name)
+    table = Table(store.below(spec.name))
     _, files = again_if_cut(table, table.files)
     return newest_of(table, files or (), spec.columns, NUMBER)
 
@@ -111,16 +111,18 @@ def newest_of(table: Table, chosen: Sequence[DataFile], schema: pa.Schema, numbe
     if not chosen:
         return None
     newest = max(chosen, key=lambda file: file.high[numbered])
-    rows, _ = next(row_groups.newest_first(table.folder / newest.path, numbered, schema))
+    file = data_files.parquet_file(table.store, newest.path, newest.size_bytes)
+    rows, _ = next(row_groups.newest_first(file, numbered, schema))
     return max(data_files.rows_of(rows), key=lambda row: row[numbered])
 
 
 def rows_file(
     table: Table, at: int | None, rows: Sequence[Mapping[str, Any]], schema: Schema | None = None
-) -> tuple[list[DataFile], list[DataFile]]:
-    """Writes a few rows as a new file. Returns it, and the small files of version `at` that it replaces.
+) -> tuple[list[DataFile], list[DataFile], dict[str, bytes]]:
+    """A new file with a few rows, and the small files of version `at` that it replaces.
 
-    `schema` is needed if the table may not exist yet or may lack columns.
+    Returns the files to add, the files to remove, and the content of each added file. Writes nothing. `schema` is
+    needed if the table may not exist yet or may lack columns.
     """
     if schema is None:
         assert at is not None, "a table that does not exist has a schema"
@@ -130,9 +132,12 @@ def rows_file(
     small = [f for f in table.files(at) if f.size_bytes < SMALL_BYTES]
     fold = small if len(small) >= SMALL_FILES else []
     if fold:
-        parts = [data_files.read_parquet(table.folder / f.path, arrow) for f in sorted(fold, key=_place)]
+        parts = [data_files.read_parquet(table.store, f, arrow) for f in sorted(fold, key=_place)]
         data = pa.concat_tables([*parts, data])
-    return ([data_files.write(table.folder, data)] if data.num_rows else []), fold
+    if not data.num_rows:
+        return [], fold, {}
+    file, content = data_files.new_file(data)
+    return [file], fold, {file.path: content}
 
 
 def _place(file: DataFile) -> tuple[int, str]:

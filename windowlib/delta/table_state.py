@@ -101,12 +101,11 @@ def read(store: Store, version: int, *, with_files: bool) -> TableState | None:
     last = log.last_checkpoint(store)
     base = None if last is None or last > version else last
     versions = range(0 if base is None else base + 1, version + 1)
-    if len(versions) > AT_MOST or not log.has(store, *versions):
+    if len(versions) > AT_MOST or (entries := log_entries(store, versions)) is None:
         return None
     start = [] if base is None else _checkpointed(store, base)
     if start is None:
         return None
-    entries: list[Sequence[Action]] = [log.actions(store, number) for number in versions]
     newest = {kind: action[kind] for actions in [start, *entries] for action in actions for kind in action}
     try:
         if not _is_plain(newest["protocol"]):
@@ -115,6 +114,14 @@ def read(store: Store, version: int, *, with_files: bool) -> TableState | None:
         return _with_files(state, start, entries) if with_files else state
     except (KeyError, TypeError, ValueError):  # of another program; delta-rs reads it, or names the reason
         return None
+
+
+def log_entries(store: Store, versions: Sequence[int]) -> list[Sequence[Action]] | None:
+    """Actions of some versions, read in one round; None if one of their entries is missing. Raises `DamagedLog`."""
+    contents = store.get_many([log.path_of(number) for number in versions])
+    if None in contents:
+        return None
+    return [log.actions_in(content, store, number) for number, content in zip(versions, contents, strict=True)]
 
 
 def _with_files(state: TableState, start: Sequence[Action], entries: Sequence[Sequence[Action]]) -> TableState | None:

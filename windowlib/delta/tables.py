@@ -10,36 +10,32 @@ ten times as long. Only one thread at a time may use an open table.
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from hashlib import sha256
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
-from windowlib.delta import data_files, disk
+from windowlib.delta import data_files
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.indexed_columns import looked_for
 from windowlib.delta.log import (
     DamagedLog,
-    actions,
     check_can_open,
     entry,
     has,
-    last_checkpoint,
-    newest_version,
+    name_of,
     path_of,
+    way_back,
 )
 from windowlib.delta.log_checks import check, check_entries
-from windowlib.delta.table_state import AT_MOST, Description, TableState, carried, describe, read
+from windowlib.delta.table_state import AT_MOST, Description, TableState, carried, describe, log_entries, read
 from windowlib.model.errors import reason_of
-from windowlib.storage.disk import Disk
+from windowlib.storage import refusals
 from windowlib.storage.store import Store
 
 
@@ -51,17 +47,17 @@ class Table:
     delta-rs opens the table only if `read` cannot read it.
     """
 
-    folder: Path
+    store: Store
     synced_version: int | None = None  # the last version that this process has synced to the disk
     _newest: int | None = None  # newest known version, which may be ahead of `_open`
+    _mark: bytes | None = None  # hash of the entry of that version; another table or a shortened log has another entry
     _open: DeltaTable | None = None
-    _first_commit: bytes | None = None  # of the table with the newest known version
     _state: TableState | None = None  # at the version that was last asked for, which never changes
 
     @property
-    def store(self) -> Store:
-        """Storage of the table's folder."""
-        return Disk(self.folder)
+    def name(self) -> str:
+        """Name of the table: the last part of its address."""
+        return name_of(self.store)
 
     def newest(self) -> DeltaTable | None:
         """The table at its newest version for delta-rs; None if there is no table. Valid until the next call."""
@@ -72,7 +68,6 @@ class Table:
                 self._open = opened(self.store)  # its next entries may be deleted, too
             elif self._open.version() < newest:
                 self._open.update_incremental()
-        self._newest = self._open.version()
         return self._open
 
     def at(self, version: int) -> DeltaTable:
@@ -82,8 +77,8 @@ class Table:
         """
         table = self.newest()
         if table is None:
-            missing = f"table {self.folder.name} does not exist: version {version} is needed"
-            raise DamagedLog(f"{missing}. {from_backup(self.folder)}")
+            missing = f"table {self.name} does not exist: version {version} is needed"
+            raise DamagedLog(f"{missing}. {from_backup(self.store)}")
         if table.version() == version:
             return table
         with explained(self.store, version):
@@ -91,16 +86,29 @@ class Table:
 
     def version(self) -> int | None:
         """The newest version; None if there is no table."""
-        first_commit = self._identity()
-        newest = self._newest
-        if newest is None or self._first_commit != first_commit or self._is_cleaned_up(first_commit, newest):
-            if first_commit is None and not self._has_log():
-                self._check_may_be_read()
-                return None
-            newest = check_entries(self.store)
-            self._first_commit, self._open, self._state = first_commit, None, None
-        self._newest = newest_version(self.store, newest)
-        return self._newest
+        if self._newest is not None:
+            own, later = self.store.get_many([path_of(self._newest), path_of(self._newest + 1)])
+            if own is not None and _hash(own) == self._mark:
+                return self._moved_on(self._newest, own, later)
+        self._newest = self._mark = self._open = self._state = None
+        if (newest := check_entries(self.store)) is None:
+            return None
+        own, later = self.store.get_many([path_of(newest), path_of(newest + 1)])
+        return self._moved_on(newest, own, later)
+
+    def _moved_on(self, newest: int, own: bytes | None, later: bytes | None) -> int:
+        """Notes the newest version: `newest` with the entry `own`, or that of the entry `later` or a later one."""
+        while later is not None:
+            newest, own = newest + 1, later
+            if not own:
+                raise DamagedLog(f"{self.store.url}/{path_of(newest)} is empty: {way_back(self.store, newest)}")
+            later = self.store.get(path_of(newest + 1))
+        self.note(newest, own)
+        return newest
+
+    def note(self, version: int, entry: bytes | None) -> None:
+        """Notes the newest version and the content of its entry, such as after an own commit."""
+        self._newest, self._mark = version, None if entry is None else _hash(entry)
 
     def description(self, version: int) -> Description:
         """Columns and settings of a version."""
@@ -126,7 +134,7 @@ class Table:
         if state is None or state.files is None:
             return state
         have = {name for file in state.files for name in (*file.low, *file.nulls)}
-        has_needed = {*looked_for(self.folder.name, state.description.schema)} <= have
+        has_needed = {*looked_for(self.name, state.description.schema)} <= have
         return replace(state, files=[self._with_statistics(file, has_needed) for file in state.files])
 
     def _carried(self, version: int) -> TableState | None:
@@ -135,9 +143,9 @@ class Table:
             return None
         older, newer = sorted((self._state.version, version))
         versions = range(older + 1, newer + 1)
-        if len(versions) > AT_MOST or not has(self.store, *versions):
+        if len(versions) > AT_MOST or (entries := log_entries(self.store, versions)) is None:
             return None
-        state = carried(self._state, version, [actions(self.store, number) for number in versions])
+        state = carried(self._state, version, entries)
         if state is None or state.files is None:
             return state
         return replace(state, files=[self._with_statistics(file, has_needed=True) for file in state.files])
@@ -195,30 +203,12 @@ class Table:
         table = self.at(version)
         actions = pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
         counts = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True)
-        return sum(pq.read_metadata(self.folder / path).num_rows if rows is None else rows for path, rows in counts)
+        return sum(data_files.data_file(self.store, path).rows if rows is None else rows for path, rows in counts)
 
     def rows(self, chosen: Iterable[DataFile], schema: pa.Schema | None) -> Iterator[dict[str, Any]]:
         """The rows of some files of a small table as dictionaries. Columns that a file lacks are null."""
         for file in chosen:
-            yield from data_files.rows_of(data_files.read_parquet(self.folder / file.path, schema))
-
-    def _identity(self) -> bytes | None:
-        """The table's first entry, which differs if the table is created again. None once it is cleaned up."""
-        return self.store.get(path_of(0))
-
-    def _is_cleaned_up(self, first_commit: bytes | None, newest: int) -> bool:
-        """Tests if the log was shortened past the newest known version."""
-        return first_commit is None and not has(self.store, newest)
-
-    def _has_log(self) -> bool:
-        if last_checkpoint(self.store) is not None:
-            return True
-        return (self.folder / "_delta_log").is_dir() and DeltaTable.is_deltatable(str(self.folder))
-
-    def _check_may_be_read(self) -> None:
-        """Raises PermissionError if the table only seems to be missing because this user may not read it."""
-        if denied := disk.first_unreadable(self.folder / "_delta_log"):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(denied))
+            yield from data_files.rows_of(data_files.read_parquet(self.store, file, schema))
 
     def _described(self, table: DeltaTable, actions: pa.Table) -> list[DataFile]:
         def values(prefix: str) -> list[dict[str, Any]]:
@@ -231,7 +221,7 @@ class Table:
 
         columns = [actions[name].to_pylist() for name in ("path", "size_bytes", "num_records")]
         statistics = (not_null(prefix) for prefix in ("min.", "max.", "null_count."))
-        needed = looked_for(self.folder.name, table.schema())
+        needed = looked_for(self.name, table.schema())
         has_needed = {f"min.{name}" for name in needed} <= {*actions.column_names}
         files = zip(*columns, values("partition."), *statistics, strict=True)
         return [self._with_statistics(DataFile(*file), has_needed) for file in files]
@@ -244,7 +234,11 @@ class Table:
         """
         if file.rows is not None and (not file.rows or (file.low and has_needed)):
             return file
-        return data_files.data_file(self.folder, file.path, file.partition)
+        return data_files.data_file(self.store, file.path, file.partition)
+
+
+def _hash(entry: bytes) -> bytes:
+    return sha256(entry).digest()
 
 
 def _listed(table: DeltaTable) -> pa.Table:
@@ -253,14 +247,14 @@ def _listed(table: DeltaTable) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables in a pipeline's folder by name, each opened once."""
+    """The tables of a pipeline by name, each opened once."""
 
-    root: Path
+    store: Store
     _tables: dict[str, Table] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Table:
         if name not in self._tables:
-            self._tables[name] = Table(self.root / name)
+            self._tables[name] = Table(self.store.below(name))
         return self._tables[name]
 
 
@@ -282,15 +276,14 @@ def explained(store: Store, version: int | None = None) -> Iterator[None]:
         if version is not None:
             check_can_open(store, version)
             entry(store, version)
-        if disk.numbers_in(error):
+        if refusals.numbers_in(error):
             raise
-        folder = Path(store.url)
         raise DamagedLog(
-            f"table {folder.name} cannot be opened ({reason_of(error)}): its log is damaged, or another program has"
-            f" given it a form that this version of windowlib cannot read. {from_backup(folder)}"
+            f"table {name_of(store)} cannot be opened ({reason_of(error)}): its log is damaged, or another program has"
+            f" given it a form that this version of windowlib cannot read. {from_backup(store)}"
         ) from error
 
 
-def from_backup(folder: Path) -> str:
+def from_backup(store: Store) -> str:
     """Advice for a table that windowlib cannot repair."""
-    return f"Restore {folder} from a backup of the warehouse"
+    return f"Restore {store} from a backup of the warehouse"

@@ -143,8 +143,8 @@ def _fresh_folder(folder: Path) -> None:
 
 def _own_definition(file: Path) -> Definition:
     definition = load_definition(file)
-    if definition.root.exists():
-        raise InvalidSpec(f"{definition.root} exists already; remove it, or unset WINDOWLIB_WAREHOUSE for the demo")
+    if any(True for _ in definition.store.list()):
+        raise InvalidSpec(f"{definition.store} exists already; remove it, or unset WINDOWLIB_WAREHOUSE for the demo")
     return definition
 
 

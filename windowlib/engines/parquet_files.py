@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,9 @@ import pyarrow.parquet as pq
 
 from windowlib.model.errors import WindowError, is_of_storage, reason_of
 from windowlib.plans import names
+from windowlib.storage.at_once import at_once
+from windowlib.storage.object_file import ObjectFile, opened
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,46 +37,46 @@ MAY_HOLD_TEXTS = (
 class UnreadableRows(WindowError):
     """Rows of a Parquet file cannot be read, although its footer can."""
 
-    def __init__(self, path: str | Path, error: Exception) -> None:
+    def __init__(self, path: str, error: Exception) -> None:
         self.why = reason_of(error)
         super().__init__(f"{path} cannot be read ({self.why})")
 
 
 def rows_of_files(
     spark: SparkSession,
-    paths: Sequence[str],
+    files: Sequence[ObjectFile],
     schema: StructType,
     renamed: Mapping[str, Mapping[str, str | None]] = NOTHING,
     values: Mapping[str, Mapping[str, Any]] = NOTHING,
 ) -> DataFrame:
-    """Rows of Parquet files: `schema`, SOURCE_FILE (the path), SOURCE_ROW (from 0 in its file).
+    """Rows of Parquet files: `schema`, SOURCE_FILE (the address), SOURCE_ROW (from 0 in its file).
 
     Columns that a file lacks are null.
 
-    renamed: by path, columns of a file in lower case, with the column of `schema` that takes their values; None if
+    renamed: by address, columns of a file in lower case, with the column of `schema` that takes their values; None if
              the column is not read
-    values:  by path, columns that have the same value in all rows of a file
+    values:  by address, columns that have the same value in all rows of a file
     """
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-    pieces = [piece for path in paths for piece in _pieces(path)]
+    pieces = [piece for of_file in at_once(_pieces, files) for piece in of_file]
     origin = (StructField(names.SOURCE_FILE, StringType()), StructField(names.SOURCE_ROW, LongType()))
     output = StructType([*schema, *origin])
     scan = FileScan(tuple(pieces), to_arrow_schema(output, timezone="UTC"), dict(renamed), dict(values))
     return spark.range(0, len(pieces), 1, max(len(pieces), 1)).mapInArrow(scan, output)
 
 
-def parquet_file(path: str | Path) -> pq.ParquetFile:
+def parquet_file(file: ObjectFile) -> pq.ParquetFile:
     """Opens a file to read its rows.
 
     96-bit timestamps are read as microseconds. As nanoseconds, pyarrow's default, times before 1677 or after 2262 would
     be wrong.
     """
-    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+    return pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
 
 
-def rows_read(path: str | Path, file: pq.ParquetFile, **chosen: Any) -> Iterator[pa.RecordBatch]:
+def rows_read(path: str, file: pq.ParquetFile, **chosen: Any) -> Iterator[pa.RecordBatch]:
     """Yields the rows of an opened file in batches, or only the rows and columns that `chosen` selects.
 
     Raises `UnreadableRows` if the file is damaged. Errors of the storage pass through. Arrow's own error does not name
@@ -90,7 +92,7 @@ def rows_read(path: str | Path, file: pq.ParquetFile, **chosen: Any) -> Iterator
         raise UnreadableRows(path, error) from error
 
 
-def _check_texts(path: str | Path, batch: pa.RecordBatch) -> None:
+def _check_texts(path: str, batch: pa.RecordBatch) -> None:
     """Raises `UnreadableRows` for strings that are not UTF-8.
 
     Arrow does not check strings when it reads them, and later readers would fail.
@@ -107,17 +109,19 @@ def _check_texts(path: str | Path, batch: pa.RecordBatch) -> None:
 class RowGroup:
     """Row group of a file, and the number in the file of the row group's first row."""
 
+    store: Store
     path: str
+    size_bytes: int
     row_group: int
     first_row: int
 
 
-def _pieces(path: str) -> Iterator[RowGroup]:
-    footer = pq.read_metadata(path)
-    first = 0
-    for number in range(footer.num_row_groups):
-        yield RowGroup(path, number, first)
-        first += footer.row_group(number).num_rows
+def _pieces(file: ObjectFile) -> list[RowGroup]:
+    footer = pq.read_metadata(file)
+    rows = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+    firsts = itertools.accumulate(rows, initial=0)
+    about = file.store, file.path, file.size_bytes
+    return [RowGroup(*about, number, first) for number, first in zip(range(len(rows)), firsts, strict=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +138,17 @@ class FileScan:
             yield from self._read(self.pieces[number])
 
     def _read(self, piece: RowGroup) -> Iterator[pa.RecordBatch]:
-        file = parquet_file(piece.path)
-        file_values = self.values.get(piece.path, NOTHING)
+        place = opened(piece.store, piece.path, piece.size_bytes)
+        file, file_values = parquet_file(place), self.values.get(place.address, NOTHING)
         schema_names = {*map(str.casefold, self.schema.names)}  # Spark ignores the case of names, too
-        read_as = {name: self._read_as(piece, name.casefold()) for name in file.schema_arrow.names}
+        read_as = {name: self._read_as(place.address, name.casefold()) for name in file.schema_arrow.names}
         wanted = [name for name, column in read_as.items() if column in schema_names]
         row = piece.first_row
-        for read in rows_read(piece.path, file, row_groups=[piece.row_group], columns=wanted):
+        for read in rows_read(place.address, file, row_groups=[piece.row_group], columns=wanted):
             batch = read.rename_columns([read_as[name] or name for name in read.schema.names])
             rows = batch.num_rows
             origin = {
-                names.SOURCE_FILE: pa.repeat(pa.scalar(piece.path), rows),
+                names.SOURCE_FILE: pa.repeat(pa.scalar(place.address), rows),
                 names.SOURCE_ROW: pa.array(range(row, row + rows), pa.int64()),
             }
             yield pa.RecordBatch.from_arrays(
@@ -152,8 +156,8 @@ class FileScan:
             )
             row += rows
 
-    def _read_as(self, piece: RowGroup, name: str) -> str | None:
-        column: str | None = self.renamed.get(piece.path, NOTHING).get(name, name)
+    def _read_as(self, address: str, name: str) -> str | None:
+        column: str | None = self.renamed.get(address, NOTHING).get(name, name)
         return column.casefold() if column else None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from windowlib.engines import sail_expressions, sail_json
@@ -18,6 +19,8 @@ from windowlib.plans import names
 from windowlib.plans.balanced import balanced
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.sql.kinds import WIDEST
+from windowlib.storage.disk import Disk
+from windowlib.storage.object_file import opened
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -109,7 +112,8 @@ class SailDialect:
 
     def rows_with_file(self, spark: SparkSession, paths: Sequence[str], schema: StructType) -> DataFrame:
         """See `Dialect`."""
-        rows = rows_of_files(spark, paths, schema)
+        files = [opened(Disk(Path(path).parent), Path(path).name) for path in paths]
+        rows = rows_of_files(spark, files, schema)
         return rows.withColumnRenamed(names.SOURCE_FILE, names.FILE).drop(names.SOURCE_ROW)
 
     def size_tasks(self, spark: SparkSession, rows: int, conf: Mapping[str, str]) -> None:

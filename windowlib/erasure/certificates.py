@@ -1,4 +1,4 @@
-"""Progress of each erasure of a pipeline, read from the ledger, the maintenance records and the disk."""
+"""Progress of each erasure of a pipeline, read from the ledger, the maintenance records and the storage."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from windowlib.batches.planning import ledger_of
+from windowlib.contract.change import REMOVED
 from windowlib.contract.result_tables import FORGET, RESULT_CHANGES
 from windowlib.definition.definition import Definition
 from windowlib.delta.tables import Tables
@@ -44,7 +45,7 @@ def certificates(definition: Definition, clock: Clock = wall_clock_ms) -> list[C
     """
     tables = ledger_of(definition, clock).tables
     newest: list[Certificate] = []
-    for certificate in certified(tables, erasures.erasures(tables.root)):
+    for certificate in certified(tables, erasures.erasures(tables.store)):
         newest = [earlier for earlier in newest if not _is_given_again(earlier, certificate)]
         newest.append(certificate)
     return newest
@@ -54,14 +55,15 @@ def certified(tables: Tables, requested: Sequence[Erasure]) -> Iterator[Certific
     """Yields the certificates of `requested`, in the same order."""
     commits = commits_of(tables)
     unpublished = erasures.unpublished(requested, {commit.batch_id: commit.decision for commit in commits})
-    kept_from = maintained.kept_from(tables.root)
+    kept_from = maintained.kept_from(tables.store)
+    announcements = tables[RESULT_CHANGES.name].store.list(f"change={REMOVED}/cause={FORGET}/") if requested else ()
+    announced = {file.path.rpartition("/")[2].partition("-")[0] for file in announcements}
     for erasure in requested:
         if erasure in unpublished:
             yield Certificate(erasure, False, False)
         else:
-            of_batch = f"change=*/cause={FORGET}/*/{erasure.batch_id}-*.parquet"
-            announcements = (tables.root / RESULT_CHANGES.name).glob(of_batch)
-            yield Certificate(erasure, True, kept_from >= erasure.batch_id and not any(announcements))
+            is_announced = str(erasure.batch_id) in announced
+            yield Certificate(erasure, True, kept_from >= erasure.batch_id and not is_announced)
 
 
 def _is_given_again(earlier: Certificate, later: Certificate) -> bool:

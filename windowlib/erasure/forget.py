@@ -24,7 +24,6 @@ from windowlib.decisions.decision_batch import DecisionBatch, discarded_unless_f
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
-from windowlib.delta import disk
 from windowlib.delta.data_files import DataFile
 from windowlib.erasure import records as outside
 from windowlib.erasure import tables as of_tables
@@ -52,6 +51,7 @@ from windowlib.runs.operation import HeldPipeline, Note, Settlement, held, silen
 from windowlib.source import marker
 from windowlib.source.columns.column_types import kind_of
 from windowlib.source.location import check_place
+from windowlib.storage import refusals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,7 +121,7 @@ def _key(definition: Definition, ledger: Ledger, state: LedgerState, request: Fo
     check_key(definition.source.key, request.key)
     check_fingerprint(definition, state.commit)
     tables = cut(definition)  # raises if no batch is committed
-    check_place(definition.source, definition.root, state.commit)
+    check_place(definition.source, definition.store, state.commit)
     if (schema := tables.keyed_schema()) is None:
         raise NothingToForget(f"{definition.name} has no window yet, so no table holds a key")
     key = key_of(definition.source.key, request.key, schema)
@@ -181,12 +181,12 @@ class _Looked:
 def _look(place: _Place, key: Key, spark: GetSpark, request: ForgetRequest, attempt: str | None) -> _Looked:
     """Searches for the key. With an `attempt`, writes the new files without the key. Raises `NothingToForget`."""
     here, tables = place.here, place.here.tables
-    secret = erasures.secret_of(erasures.erasures(tables.root))
+    secret = erasures.secret_of(erasures.erasures(tables.store))
     target = Target(key, secret, max(request.clock(), _newest_ms(here)))
     kept = source_holdings(place.definition, tables, place.commit, target, spark())
     others = outside.find(tables, key, remove=False)
     erased = of_tables.find(here, ErasureQuery(key, kept.ids, request.now), attempt)
-    of_key = others.keys() - {PREVIEWS.name} or outside.is_in_previews(tables.root, key)  # `others` has all dry runs
+    of_key = others.keys() - {PREVIEWS.name} or outside.is_in_previews(tables.store, key)  # `others` has all dry runs
     if not (erased or of_key or kept.rows or _is_begun(place.definition, target)):
         raise NothingToForget(
             f"neither the tables nor the source hold the key {key}, so nothing was changed. Keys are compared exactly,"
@@ -205,7 +205,7 @@ def _is_begun(definition: Definition, target: Target) -> bool:
 
 def _cuts(ledger: Ledger) -> list[int]:
     """Ids of the batches with a kept cut."""
-    return [commit.batch_id for commit in commits_of(ledger.tables, maintained.kept_from(ledger.root))]
+    return [commit.batch_id for commit in commits_of(ledger.tables, maintained.kept_from(ledger.store))]
 
 
 # -- erasure -----------------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def forget(definition: Definition, spark: GetSpark, request: ForgetRequest) -> C
     """
     ledger = ledger_of(definition, request.clock)
     _key(definition, ledger, ledger.state(), request)
-    with disk.refusals_named(ledger.root), losses_named(ledger.tables):
+    with refusals.refusals_named(ledger.store), losses_named(ledger.tables):
         with held(ledger, request.note, Settlement.PUBLISH) as pipeline:
             key = _key(definition, ledger, pipeline.state, request)
             erasure = _forgotten(definition, pipeline, key, spark, request)
@@ -247,9 +247,9 @@ def _forgotten(
             removals += of_tables.removals(here, looked.erased, batch_id, attempt)
         pipeline.check()
         erasure = _erasure(looked, batch_id, request)
-        erasures.keep(ledger.root, erasure)
-        for begun in migration.migrations(ledger.root):
-            migration.forget(ledger.root, begun)  # its new tables hold the key, so they are built again
+        erasures.keep(ledger.store, erasure)
+        for begun in migration.migrations(ledger.store):
+            migration.forget(ledger.store, begun)  # its new tables hold the key, so they are built again
         outside.find(ledger.tables, key, remove=True)
         # If no table holds the key, the batch changes no table. It still marks that older cuts may hold the key.
         decision = Decision("forget", request.who, request.reason, digest=erasure.digest)

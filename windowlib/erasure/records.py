@@ -12,21 +12,18 @@ The removal is idempotent.
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from windowlib.batches import sharing
 from windowlib.contract.record_tables import NOTICES, PREVIEWS, VERIFICATIONS
 from windowlib.contract.tables import LEDGER, TABLES
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import data_files, disk
+from windowlib.delta import data_files
 from windowlib.delta.tables import Table, Tables
 from windowlib.erasure.texts import Mention
 from windowlib.ledger import last_error
@@ -35,6 +32,9 @@ from windowlib.ledger.rows import BY_ITSELF
 from windowlib.publication.key import Key
 from windowlib.reruns import previews
 from windowlib.reruns.findings import DIFFERENCE
+from windowlib.storage.at_once import at_once
+from windowlib.storage.object_file import opened
+from windowlib.storage.store import ObjectInfo, Store
 
 FOLDERS = ("checks", "gx", "pages", "logs")
 FILES = "files next to the tables"
@@ -52,23 +52,34 @@ def find(tables: Tables, key: Key, *, remove: bool) -> dict[str, int]:
         NOTICES.name: lambda row: {**row, **{name: _reworded(row[name], mention, anywhere=True) for name in NOTICED}},
         LEDGER.name: lambda row: _of_ledger(row, key, mention),
     }
-    counts = {name: _change(tables[name], name, change, remove=remove) for name, change in changes.items()}
-    files = [*_files(tables.root, mention)]
+    changed = at_once(lambda name: _change(tables[name], name, changes[name], remove=remove), changes)
+    files = _mentioning(tables.store, mention)
     if remove:
-        for folder in (previews.FOLDER, sharing.FOLDER):
-            shutil.rmtree(tables.root / folder, ignore_errors=True)
-        for path in files:
-            path.unlink(missing_ok=True)
-    return {name: count for name, count in {**counts, FILES: len(files)}.items() if count}
+        tables.store.delete([*files, *_paths(tables.store, (previews.FOLDER, sharing.FOLDER))])
+    counts = {**dict(zip(changes, changed, strict=True)), FILES: len(files)}
+    return {name: count for name, count in counts.items() if count}
 
 
-def is_in_previews(root: Path, key: Key) -> bool:
-    """Tests if a stored dry run would change a window of a key."""
-    for path in sorted((root / previews.FOLDER).glob(f"*/{DIFFERENCE}/**/*.parquet")):
-        schema = pq.read_schema(path)
-        if {*key.columns} <= {*schema.names} and ds.dataset(path, schema).count_rows(filter=key.where(schema)):
-            return True
-    return False
+def _paths(store: Store, folders: Sequence[str]) -> list[str]:
+    """Paths of all files in some folders."""
+    listed = at_once(lambda folder: [file.path for file in store.list(f"{folder}/")], folders)
+    return [path for paths in listed for path in paths]
+
+
+def is_in_previews(store: Store, key: Key) -> bool:
+    """Tests if a stored dry run would change a window of a key. `store` is the store of the tables."""
+
+    def holds(file: ObjectInfo) -> bool:
+        source = pq.ParquetFile(opened(store, file.path, file.size_bytes))
+        schema, columns = source.schema_arrow, [*key.columns]
+        if not {*columns} <= {*schema.names}:
+            return False
+        groups = (source.read_row_group(group, columns) for group in range(source.num_row_groups))
+        return any(rows.filter(key.where(schema)).num_rows for rows in groups)
+
+    listed = store.list(f"{previews.FOLDER}/")
+    files = [file for file in listed if file.path.endswith(".parquet") and file.path.split("/")[2:3] == [DIFFERENCE]]
+    return any(at_once(holds, files))
 
 
 def _of_others(differences: str, key: Key) -> str:
@@ -106,8 +117,10 @@ def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, rem
         if newest is None:
             return 0
         differing, add, drop = 0, [], []
-        for file in table.files(newest):
-            before = data_files.rows_of(data_files.read_parquet(table.folder / file.path, TABLES[name].columns))
+        files = table.files(newest)
+        read = at_once(lambda file: data_files.read_parquet(table.store, file, TABLES[name].columns), files)
+        for file, rows in zip(files, read, strict=True):
+            before = data_files.rows_of(rows)
             after = [change(row) for row in before]
             count = sum(row != new for row, new in zip(before, after, strict=True))
             differing += count
@@ -116,18 +129,21 @@ def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, rem
                 kept = [row for row in after if row is not None]
                 schema = pa.schema(table.schema(newest).to_arrow())
                 if kept:
-                    add.append(data_files.write(table.folder, pa.Table.from_pylist(kept, schema=schema)))
+                    add.append(data_files.write(table.store, pa.Table.from_pylist(kept, schema=schema)))
         if drop:
-            disk.sync((table.folder / file.path for file in add), table.folder)
+            table.store.sync(file.path for file in add)
             delta_commits.commit(table, newest, add=add, remove=drop)
         return differing
 
     return delta_commits.again_on_conflict(changed)
 
 
-def _files(root: Path, mention: Mention) -> Iterator[Path]:
-    """The files next to the tables that mention a key."""
-    outside = [root / last_error.FILE, *(path for name in FOLDERS for path in (root / name).rglob("*"))]
-    for path in sorted(path for path in outside if path.is_file()):
-        if mention.is_in(path.read_text(encoding="utf-8", errors="replace")):
-            yield path
+def _mentioning(store: Store, mention: Mention) -> list[str]:
+    """Paths of the files next to the tables that mention a key."""
+
+    def mentions(path: str) -> bool:
+        content = store.get(path)
+        return content is not None and mention.is_in(content.decode("utf-8", errors="replace"))
+
+    paths = [last_error.FILE, *_paths(store, FOLDERS)]
+    return [path for path, is_mentioned in zip(paths, at_once(mentions, paths), strict=True) if is_mentioned]

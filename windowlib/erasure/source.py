@@ -7,8 +7,8 @@ leave out erased events.
 from __future__ import annotations
 
 import secrets
-import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
@@ -24,7 +24,7 @@ from windowlib.plans import admission, erased, names
 from windowlib.plans.duplicates import id_of
 from windowlib.plans.functions import F, literal, quoted
 from windowlib.publication.key import Key
-from windowlib.publication.publish import staging_folder
+from windowlib.publication.publish import STAGING
 from windowlib.reruns.source import known_files
 from windowlib.source import listing
 from windowlib.source import rows as source
@@ -78,12 +78,13 @@ def source_holdings(
     files, not_looked_at = _files(definition, tables, commit, types)
     if not files:
         return SourceHoldings(not_looked_at=not_looked_at)
-    staging = staging_folder(definition.root) / f"forget-{secrets.token_hex(4)}"
+    staging = definition.store.below(f"{STAGING}/forget-{secrets.token_hex(4)}")
     try:
         raw = source.rows(spark, definition.source, files, staging, types)
         return _of_files(definition, raw, target, not_looked_at)
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        with suppress(OSError):  # maintenance deletes it
+            staging.clear()
 
 
 def _files(
@@ -95,7 +96,7 @@ def _files(
     changed = [file.now for file in known_sources if file.now and file.rewritten]
     waiting = listing.waiting_files(definition.source, definition.uses, tables, commit, check=False)
     new = listing.numbered([file for file in waiting if file.path not in read], commit.to_sequence)
-    not_looked_at = [f"{path} is set aside" for path in sorted(files_set_aside(definition.root))]
+    not_looked_at = [f"{path} is set aside" for path in sorted(files_set_aside(definition.store))]
     readable = []
     for files, condition, uses, pinned in (
         ([file for file in read.values() if file not in changed], "was read, and cannot be read now", OPENS, None),

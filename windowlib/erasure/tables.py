@@ -11,8 +11,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import reduce
-from pathlib import Path
+from functools import partial, reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +24,7 @@ from windowlib.contract.tables import COMMIT_ORDER, DQ_RESULTS, TABLES
 from windowlib.delta import data_files
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.table_change import logged
+from windowlib.delta.tables import Table
 from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.key_events import raw_row
 from windowlib.ledger.prepare import TableChange
@@ -32,7 +32,10 @@ from windowlib.migrations.files import PipelineSnapshot
 from windowlib.publication import publish
 from windowlib.publication.damage import check_exist
 from windowlib.publication.key import Key
+from windowlib.storage.at_once import at_once
+from windowlib.storage.object_file import opened
 
+REWRITTEN_AT_ONCE = 4  # files that are held in memory
 KEYED = tuple(name for name, table in TABLES.items() if any(column.name == "<key>" for column in table.described))
 
 
@@ -112,58 +115,77 @@ class ErasureQuery:
 def find(here: PipelineSnapshot, query: ErasureQuery, attempt: str | None) -> dict[str, TableErasure]:
     """Erasures by table, for tables that hold the key. With an `attempt`, writes the new files but commits nothing."""
     erasures: dict[str, TableErasure] = {}
+    written = list[str]()
+
+    def new_path(table: Table, replaced: DataFile) -> str:
+        path = data_files.next_to(replaced, f"{attempt}-{uuid.uuid4()}.parquet")
+        written.append(f"{table.name}/{path}")
+        return path
+
     try:
         for name in COMMIT_ORDER:
             if rule := query.rule_of(name):
-                erasures[name] = TableErasure()
-                _look(here, name, query, rule, attempt, erasures[name])
+                table = here.tables[name]
+                files = _holding(here, table, here.files(name), query, rule)
+                erased = partial(_erased, table, query, rule, new_path if attempt else None)
+                erasures[name] = _joined(at_once(erased, files, REWRITTEN_AT_ONCE))
     except BaseException:
-        discard(here, erasures)
+        here.tables.store.delete(written)
         raise
     return {name: erasure for name, erasure in erasures.items() if erasure.count}
 
 
 def discard(here: PipelineSnapshot, erasures: Mapping[str, TableErasure]) -> None:
     """Deletes written files that no commit will name."""
-    for name, erasure in erasures.items():
-        for file in erasure.add:
-            (here.tables[name].folder / file.path).unlink(missing_ok=True)
+    here.tables.store.delete([f"{name}/{file.path}" for name, erasure in erasures.items() for file in erasure.add])
 
 
-def _look(
-    here: PipelineSnapshot,
-    name: str,
+def _holding(
+    here: PipelineSnapshot, table: Table, files: Sequence[DataFile], query: ErasureQuery, rule: ErasureRule
+) -> list[DataFile]:
+    """Files of a table with rows that the rule removes or rewords."""
+    check_exist(here.tables, table.name, files)
+
+    def holds(file: DataFile) -> bool:
+        source = pq.ParquetFile(opened(table.store, file.path, file.size_bytes))
+        if not query.may_be_in(table.name, file, source.schema_arrow):
+            return False
+        judged = (source.read_row_group(number, columns=list(rule.by)) for number in range(source.num_row_groups))
+        return any(rule.remains(rows) is not rows for rows in judged)
+
+    return [file for file, is_held in zip(files, at_once(holds, files), strict=True) if is_held]
+
+
+def _erased(
+    table: Table,
     query: ErasureQuery,
     rule: ErasureRule,
-    attempt: str | None,
-    erasure: TableErasure,
-) -> None:
-    folder, files = here.tables[name].folder, here.files(name)
-    check_exist(here.tables[name], files)
-    for file in files:
-        with pq.ParquetFile(folder / file.path) as source:
-            if not query.may_be_in(name, file, source.schema_arrow):
-                continue
-            judged = (source.read_row_group(number, columns=list(rule.by)) for number in range(source.num_row_groups))
-            if all(rule.remains(rows) is rows for rows in judged):
-                continue
-            groups = [source.read_row_group(number) for number in range(source.num_row_groups)]
-        kept = [rule.remains(rows) for rows in groups]
-        changed = [(rows, rest) for rows, rest in zip(groups, kept, strict=True) if rows is not rest]
-        erasure.count += sum(rows.num_rows - rest.num_rows or _differing(rows, rest) for rows, rest in changed)
-        erasure.remove.append(file)
-        if name == RESULTS.name or file.partition.get("change") == REMOVED:
-            erasure.rows += [(file.partition, rows.filter(query.key.where(rows.schema))) for rows, _ in changed]
-        if attempt and (left := [rows for rows in kept if rows.num_rows]):
-            erasure.add.append(_written(folder, file, left, attempt))
+    new_path: Callable[[Table, DataFile], str] | None,
+    file: DataFile,
+) -> TableErasure:
+    """Erasure in a file that holds the key. Writes the rest of the rows to `new_path`, unless it is None."""
+    source = pq.ParquetFile(opened(table.store, file.path, file.size_bytes))
+    groups = [source.read_row_group(number) for number in range(source.num_row_groups)]
+    kept = [rule.remains(rows) for rows in groups]
+    changed = [(rows, rest) for rows, rest in zip(groups, kept, strict=True) if rows is not rest]
+    count = sum(rows.num_rows - rest.num_rows or _differing(rows, rest) for rows, rest in changed)
+    erasure = TableErasure(count, remove=[file])
+    if table.name == RESULTS.name or file.partition.get("change") == REMOVED:
+        erasure.rows += [(file.partition, rows.filter(query.key.where(rows.schema))) for rows, _ in changed]
+    if new_path and (left := [rows for rows in kept if rows.num_rows]):
+        path = new_path(table, file)
+        erasure.add.append(data_files.write_groups(table.store, path, left, file.partition))
+    return erasure
 
 
-def _written(folder: Path, replaced: DataFile, groups: list[pa.Table], attempt: str) -> DataFile:
-    path = str(Path(replaced.path).with_name(f"{attempt}-{uuid.uuid4()}.parquet"))
-    with pq.ParquetWriter(folder / path, groups[0].schema, **data_files.bulk_write_options(groups[0].schema)) as writer:
-        for rows in groups:
-            writer.write_table(rows)
-    return data_files.data_file(folder, path, replaced.partition)
+def _joined(erasures: Iterable[TableErasure]) -> TableErasure:
+    whole = TableErasure()
+    for erasure in erasures:
+        whole.count += erasure.count
+        whole.remove += erasure.remove
+        whole.add += erasure.add
+        whole.rows += erasure.rows
+    return whole
 
 
 def change(here: PipelineSnapshot, name: str, erasure: TableErasure | None, removals: list[DataFile]) -> TableChange:
@@ -189,17 +211,18 @@ def removals(
     for name in (RESULT_CHANGES.name, RESULTS.name):
         for partition, rows in erasures[name].rows if name in erasures else ():
             by_day.setdefault(partition["window_day"], []).append(rows)
-    folder, written = here.tables[RESULT_CHANGES.name].folder, []
-    for day, parts in by_day.items():
+    store = here.tables[RESULT_CHANGES.name].store
+
+    def written(day: object) -> DataFile:
         partition = {"change": REMOVED, "cause": FORGET, "window_day": day}
-        path = publish.target(folder, f"{attempt}-{uuid.uuid4()}.parquet", partition)
-        rows = _once(pa.concat_tables(parts, promote_options="default"))
+        path = publish.target(f"{attempt}-{uuid.uuid4()}.parquet", partition)
+        rows = _once(pa.concat_tables(by_day[day], promote_options="default"))
         index = rows.column_names.index("batch_id")
         of_batch = pa.repeat(pa.scalar(batch_id, rows.schema.field(index).type), rows.num_rows)
         rows = rows.set_column(index, rows.schema.field(index), of_batch)
-        pq.write_table(rows, folder / path, **data_files.bulk_write_options(rows.schema))
-        written.append(data_files.data_file(folder, path, partition))
-    return written
+        return data_files.write_groups(store, path, [rows], partition)
+
+    return at_once(written, by_day)
 
 
 def _once(rows: pa.Table) -> pa.Table:

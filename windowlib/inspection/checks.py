@@ -85,7 +85,7 @@ def checks(definition: Definition, now_ms: int, *, as_judged: bool = False) -> P
 
     With `as_judged`, Great Expectations validates the pipeline's own suites too. This takes seconds.
     """
-    batches = stored_outcomes(definition.root, RECENT)
+    batches = stored_outcomes(definition.store, RECENT)
     outcomes = list(_outcomes(batches))
     bounds = _parameters(definition, now_ms)
     suites, own = suites_of(Terms.of(definition), bounds), definition.checks

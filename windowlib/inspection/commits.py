@@ -36,7 +36,7 @@ def newest_commits(tables: Tables, state: LedgerState) -> list[Committed]:
     for file in sorted(table.files(state.version), key=lambda file: -file.high["sequence"]):
         if not file.low.get("kind", "commit") <= "commit" <= file.high.get("kind", "commit"):
             continue
-        rows = data_files.read_parquet(table.folder / file.path, LEDGER.columns)
+        rows = data_files.read_parquet(table.store, file, LEDGER.columns)
         commits = rows.filter(pc.equal(rows["kind"], "commit")).sort_by([("sequence", "descending")])
         committed += map(_committed, data_files.rows_of(commits.slice(0, SHOWN)))
         if len(committed) >= SHOWN:

@@ -53,7 +53,7 @@ class PlanReport:
 def plan_report(definition: Definition, plan: Plan | None) -> PlanReport:
     """Report on the plan that was frozen for the next batch."""
     commit = ledger_of(definition).state().commit
-    marker = marker_of(definition.source, definition.root, plan or commit)
+    marker = marker_of(definition.source, definition.store, plan or commit)
     return PlanReport(
         definition=definition,
         plan=plan,

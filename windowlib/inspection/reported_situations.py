@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from windowlib.definition.instants import instant, time_of
 from windowlib.delta.tables import Tables
 from windowlib.ledger.acknowledgements import acknowledged, acknowledgement_of
 from windowlib.ledger.notices import reported
+from windowlib.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class ReportedSituation:
         return f"{self.situation}: {'; '.join(parts)}"
 
 
-def situations(root: Path, tables: Tables, now_ms: int) -> list[ReportedSituation]:
+def situations(store: Store, tables: Tables, now_ms: int) -> list[ReportedSituation]:
     """All reported or silenced situations, sorted by name."""
-    return list(_situations(root, tables, now_ms))
+    return list(_situations(store, tables, now_ms))
 
 
-def _situations(root: Path, tables: Tables, now_ms: int) -> Iterator[ReportedSituation]:
-    holding, calm = reported(root).open, acknowledged(tables, now_ms)
+def _situations(store: Store, tables: Tables, now_ms: int) -> Iterator[ReportedSituation]:
+    holding, calm = reported(store).open, acknowledged(tables, now_ms)
     for key in sorted({*holding, *calm}):
         situation = holding.get(key)
         sentence, since_ms = (situation.sentence, time_of(situation.since)) if situation else (None, None)

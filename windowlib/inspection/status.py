@@ -43,6 +43,7 @@ from windowlib.model.windows import MIN_TIME_MS
 from windowlib.source.folder import left_out
 from windowlib.source.listing import waiting_files
 from windowlib.source.marker import marker_of, words
+from windowlib.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +143,11 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
     starts = [file.low.get("window_start_ms", file.low.get("state_window_start_ms")) for file in windows]
     files_waiting, source_problem = _waiting(definition.source, definition.uses, ledger.tables, commit)
     reader = Reader.of(definition, ledger.tables, commit) if commit and source_problem is None else None
-    marker = marker_of(definition.source, definition.root, commit)
+    marker = marker_of(definition.source, definition.store, commit)
     not_read = left_out(definition.source, marker) if whole and source_problem is None else []
     return Status(
         pipeline=definition.name,
-        folder=str(definition.root),
+        folder=str(definition.store),
         same_definition=commit is None or continues(definition, commit.stored, commit.fingerprint),
         commits=newest_commits(ledger.tables, state) if whole else [],
         time=_time(definition.watermark, definition.file, ledger.tables, commit),
@@ -160,14 +161,14 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
         source_problem=source_problem,
         removal=next_removal(reader, now_ms) if reader else None,
         left_out=not_read,
-        set_aside=_set_aside(definition.root),
-        verified=last_verification(definition.root),
-        situations=situations(definition.root, ledger.tables, now_ms),
-        migration=migration_begun(definition.root, definition.file, ledger),
+        set_aside=_set_aside(definition.store),
+        verified=last_verification(definition.store),
+        situations=situations(definition.store, ledger.tables, now_ms),
+        migration=migration_begun(definition.file, ledger),
         listing=words(definition.source, marker) if marker else None,
         to_come=columns_to_add(definition, commit),
         erasure=erasure_begun(definition, ledger) if whole else None,
-        error=last_error.unresolved(definition.root, commit.at_ms if commit else None),
+        error=last_error.unresolved(definition.store, commit.at_ms if commit else None),
     )
 
 
@@ -180,7 +181,7 @@ def _rows(tables: Tables, table: TableSpec, commit: Commit | None, column: str, 
     matches = []
     for file in tables[table.name].files(_version(commit, table.name)):
         if file.low.get(column, value) <= value <= file.high.get(column, value):
-            rows = data_files.read_parquet(tables[table.name].folder / file.path, table.columns)
+            rows = data_files.read_parquet(tables[table.name].store, file, table.columns)
             matches += data_files.rows_of(data_files.having(rows, column, lambda cell: cell == value))
     return matches
 
@@ -272,7 +273,7 @@ def _waiting(source: Source, uses: Uses, tables: Tables, commit: Commit | None) 
         return None, str(error)
 
 
-def _set_aside(root: Path) -> list[SetAsideFile]:
+def _set_aside(store: Store) -> list[SetAsideFile]:
     """Files that operators have set aside, sorted by path."""
-    files = sorted(files_set_aside(root).values(), key=lambda file: file.path)
+    files = sorted(files_set_aside(store).values(), key=lambda file: file.path)
     return [SetAsideFile(file.path, time_of(file.at), file.who, file.reason) for file in files]

@@ -14,10 +14,10 @@ from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.migration import finished, migrations, switched
 
 
-def migration_begun(root: Path, file: Path, ledger: Ledger) -> str | None:
+def migration_begun(file: Path, ledger: Ledger) -> str | None:
     """Sentence about a migration that is being built or can be undone; None if there is none."""
     kept = finished(ledger)
-    begun = [migration for migration in migrations(root) if migration not in kept]
+    begun = [migration for migration in migrations(ledger.store) if migration not in kept]
     undo = to_paste("migrate", file, "--undo", *WHY)
     if not begun:
         return None
@@ -35,9 +35,9 @@ def migration_begun(root: Path, file: Path, ledger: Ledger) -> str | None:
     return f"{situation}: `{to_paste('migrate', file, *WHY)}` continues it; `{undo}` deletes the new tables"
 
 
-def unfinished_erasures(root: Path, tables: Tables) -> list[Erasure]:
+def unfinished_erasures(tables: Tables) -> list[Erasure]:
     """The newest erasure of each key that the tables still hold, although its events are no longer read."""
-    newest = {erasure.digest: erasure for erasure in erasures(root)}
+    newest = {erasure.digest: erasure for erasure in erasures(tables.store)}
     if not newest:
         return []
     since = min(erasure.batch_id or 0 for erasure in newest.values())
@@ -48,7 +48,7 @@ def erasure_begun(definition: Definition, ledger: Ledger) -> str | None:
     """Sentence about a killed or overtaken erasure; None if there is none, or if the next run finishes the erasure."""
     plan = ledger.state().plan
     prepared = plan.decision.digest if plan and plan.decision else None
-    left = [erasure for erasure in unfinished_erasures(definition.root, ledger.tables) if erasure.digest != prepared]
+    left = [erasure for erasure in unfinished_erasures(ledger.tables) if erasure.digest != prepared]
     if not left:
         return None
     situation = f"the erasure of a key that {left[0].who} began at {instant(time_of(left[0].at))} ({left[0].reason})"

@@ -11,7 +11,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from windowlib.contract.record_tables import ERASURES
@@ -22,6 +21,7 @@ from windowlib.ledger.ledger import DecidedMeanwhile
 from windowlib.ledger.migration import pipeline_of
 from windowlib.ledger.rows import SourceFile
 from windowlib.plans.erased import ErasedDigests, ErasedKeys
+from windowlib.storage.store import Store
 
 SECRET_BYTES = 32
 
@@ -49,7 +49,7 @@ class Erasure:
     not_looked_at: Sequence[str]
 
 
-def keep(root: Path, erasure: Erasure) -> None:
+def keep(store: Store, erasure: Erasure) -> None:
     """Adds an erasure. From then on the key's events are no longer read.
 
     Raises `DecidedMeanwhile` if another process added the pipeline's first erasure meanwhile. All erasures share the
@@ -57,15 +57,15 @@ def keep(root: Path, erasure: Erasure) -> None:
     """
 
     def check() -> None:
-        if (earlier := erasures(root)) and secret_of(earlier) != erasure.secret:
+        if (earlier := erasures(store)) and secret_of(earlier) != erasure.secret:
             raise DecidedMeanwhile("another erasure of this pipeline came first: repeat the command")
 
-    small.add_row(root, ERASURES, asdict(erasure), check)
+    small.add_row(store, ERASURES, asdict(erasure), check)
 
 
-def erasures(root: Path) -> list[Erasure]:
-    """Every erasure of a pipeline, oldest first. `root` is the pipeline's folder, or the folder of a migration."""
-    return [_erasure(row) for row in small.numbered_rows(pipeline_of(root), ERASURES)]
+def erasures(store: Store) -> list[Erasure]:
+    """Every erasure of a pipeline, oldest first. `store` is the pipeline's folder, or the folder of a migration."""
+    return [_erasure(row) for row in small.numbered_rows(pipeline_of(store), ERASURES)]
 
 
 def unpublished(erasures: Sequence[Erasure], decisions: Mapping[int, Decision | None]) -> list[Erasure]:
@@ -82,13 +82,13 @@ def secret_of(earlier: Sequence[Erasure]) -> str:
     return earlier[0].secret if earlier else secrets.token_hex(SECRET_BYTES)
 
 
-def erased(root: Path, files: Sequence[SourceFile] = ()) -> ErasedKeys | None:
+def erased(store: Store, files: Sequence[SourceFile] = ()) -> ErasedKeys | None:
     """Erased keys, whose events no run reads; None if there are no erasures.
 
     `files` are the source files to read, if known. Lines that cannot be parsed are hidden unless all these files are
     newer than the newest erasure.
     """
-    if not (known_erasures := erasures(root)):
+    if not (known_erasures := erasures(store)):
         return None
     by_columns: dict[tuple[str, ...], dict[str, int]] = {}
     later: dict[tuple[str, ...], set[tuple[str, int]]] = {}

@@ -12,11 +12,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Literal
 
 from windowlib.definition.instants import instant
-from windowlib.delta import disk
+from windowlib.storage.store import Store
 
 FILE = "last_error.json"
 LONGEST = 500  # characters of a sentence
@@ -53,30 +52,28 @@ class LastError:
         return commit_ms is not None and commit_ms > self.at_ms
 
 
-def keep(root: Path, error: LastError) -> None:
+def keep(store: Store, error: LastError) -> None:
     """Records at most `LONGEST` characters of an error's first line. Replaces the last error. Raises OSError."""
     first = error.sentence.splitlines()[0] if error.sentence else "an error without a message"
-    disk.put(root / FILE, json.dumps({**asdict(error), "sentence": first[:LONGEST]}))
+    store.put(FILE, json.dumps({**asdict(error), "sentence": first[:LONGEST]}).encode())
 
 
-def clear(root: Path, commands: Collection[Command]) -> None:
+def clear(store: Store, commands: Collection[Command]) -> None:
     """Deletes the recorded error if it is an error of one of `commands`. Raises OSError."""
-    if (error := last(root)) and error.command in commands:
-        (root / FILE).unlink(missing_ok=True)
+    if (error := last(store)) and error.command in commands:
+        store.delete([FILE])
 
 
-def last(root: Path) -> LastError | None:
+def last(store: Store) -> LastError | None:
     """Recorded error; None if there is none."""
-    try:
-        return LastError(**json.loads((root / FILE).read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
+    content = store.get(FILE)
+    return None if content is None else LastError(**json.loads(content))
 
 
-def unresolved(root: Path, commit_ms: int | None) -> LastError | None:
+def unresolved(store: Store, commit_ms: int | None) -> LastError | None:
     """Recorded error; None if there is none, or if a later commit ended it (`is_over`).
 
     `commit_ms` is the time of the newest commit.
     """
-    error = last(root)
+    error = last(store)
     return None if error is None or error.is_over(commit_ms) else error

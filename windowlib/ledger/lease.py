@@ -10,10 +10,10 @@ from typing import TypeVar
 from deltalake.exceptions import DeltaError
 
 from windowlib.delta.commits import Conflict
-from windowlib.delta.disk import CannotWrite
 from windowlib.ledger.ledger import DecidedMeanwhile, Ledger, Superseded
 from windowlib.ledger.rows import Claim
 from windowlib.model.errors import TryAgain
+from windowlib.storage.refusals import CannotWrite
 
 TRIES = 5  # attempts of a step while other programs commit to a table first
 T = TypeVar("T")

@@ -19,13 +19,11 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TypeVar
 
 from windowlib.contract.tables import LEDGER
 from windowlib.definition.commands import THIS, to_paste
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import disk
 from windowlib.delta import small_tables as small
 from windowlib.delta.log import CutLog
 from windowlib.delta.tables import Tables
@@ -36,10 +34,12 @@ from windowlib.ledger.prepare import Unreadable
 from windowlib.ledger.reading import fold
 from windowlib.ledger.rows import BY_ITSELF, Claim, LedgerState, Plan, abandon_row, plan_row
 from windowlib.model.errors import ExpectationsFailed, TryAgain, WindowError
+from windowlib.storage import refusals
+from windowlib.storage.store import Store
 
 Clock = Callable[[], int]  # milliseconds since the epoch
 T = TypeVar("T")
-_FORGONE: set[tuple[Path, int]] = set()  # claims of this process (folder, epoch) whose release could not be written
+_FORGONE: set[tuple[str, int]] = set()  # claims of this process (address, epoch) whose release could not be written
 
 
 def wall_clock_ms() -> int:
@@ -75,10 +75,10 @@ class ApprovalPending(Rejected):
 class Ledger:
     """Ledger of one pipeline. It opens the pipeline's `tables` once for a whole run.
 
-    `root` is the pipeline's folder. `clock` gives the times of rows. Several threads may write to one ledger.
+    `store` holds all tables of the pipeline. `clock` gives the times of rows. Several threads may write to one ledger.
     """
 
-    root: Path
+    store: Store
     clock: Clock
     lease_timeout_ms: int = 120_000
     tables: Tables = field(init=False)
@@ -86,7 +86,7 @@ class Ledger:
     _state: LedgerState = field(default_factory=LedgerState)  # as it was last read or written
 
     def __post_init__(self) -> None:
-        self.tables = Tables(self.root)
+        self.tables = Tables(self.store)
 
     def state(self) -> LedgerState:
         """Current state of the ledger."""
@@ -139,7 +139,7 @@ class Ledger:
         """Frees a claim whose release cannot be written. This process can claim the pipeline again at once, other
         processes after this process has ended.
         """
-        _FORGONE.add((self.root, claim.epoch))
+        _FORGONE.add((self.store.url, claim.epoch))
 
     def write(self, row: Row, epoch: int | None = None, follow: Follow = None) -> None:
         """Appends a row, and the rows that `follow` returns for the state after it, in one commit.
@@ -237,14 +237,13 @@ class Ledger:
     def _append(self, state: LedgerState, *rows: Row) -> None:
         """Appends rows in one commit. The state after them is known without reading.
 
-        Raises `Conflict` and `disk.CannotWrite`, and the errors of reading before anything is written.
+        Raises `Conflict` and `refusals.CannotWrite`, and the errors of reading before anything is written.
         """
         table, version = self.tables[LEDGER.name], state.version
-        with self._lock, disk.refusals_named(self.root):
+        with self._lock, refusals.refusals_named(self.store):
             written = entries.entry(state, rows, self.clock())
             after = entries.after(state, written)
             if version is None:
-                disk.create_folder(table.folder)  # before the ledger exists, so later runs need not check
                 version = delta_commits.create(table, LEDGER.schema())
             self._state = replace(after, version=small.append_rows(table, version, written))
 
@@ -279,7 +278,7 @@ class Ledger:
         Raises `Superseded` if the run is still at work.
         """
         by = Owner.of_json(claim.owner)
-        if by.is_same(owner.this_process()) and (self.root, claim.epoch) in _FORGONE:
+        if by.is_same(owner.this_process()) and (self.store.url, claim.epoch) in _FORGONE:
             return True
         life = by.life()
         if life is ProcessState.OUT_OF_SIGHT:

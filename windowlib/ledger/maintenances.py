@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 
 from windowlib.contract.record_tables import MAINTENANCE
 from windowlib.delta import small_tables as small
+from windowlib.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class MaintenanceRecord:
     bytes_deleted: int
 
 
-def keep(root: Path, maintenance: MaintenanceRecord) -> None:
+def keep(store: Store, maintenance: MaintenanceRecord) -> None:
     """Adds the record of a maintenance."""
-    small.add_row(root, MAINTENANCE, asdict(maintenance))
+    small.add_row(store, MAINTENANCE, asdict(maintenance))
 
 
-def last(root: Path) -> MaintenanceRecord | None:
+def last(store: Store) -> MaintenanceRecord | None:
     """Newest maintenance of a pipeline; None if there was none."""
-    row = small.newest_row(root, MAINTENANCE)
+    row = small.newest_row(store, MAINTENANCE)
     if row is None:
         return None
     return small.of_row(
@@ -44,7 +44,7 @@ def last(root: Path) -> MaintenanceRecord | None:
     )
 
 
-def kept_from(root: Path) -> int:
+def kept_from(store: Store) -> int:
     """Oldest batch whose cut stays readable; 0 if there was no maintenance."""
-    maintenance = last(root)
+    maintenance = last(store)
     return maintenance.kept_from if maintenance else 0

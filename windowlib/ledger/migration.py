@@ -1,35 +1,35 @@
 """Record of a migration, which builds a pipeline's new tables while the old definition still runs.
 
-`_migration/<id>/` in the pipeline's folder has `migration.json` and the tables of a separate pipeline, with its own
+`_migration/<id>/` in the pipeline's store has `migration.json` and the tables of a separate pipeline, with its own
 ledger. After the switch the tables lie in the pipeline's own folders, and only `migration.json` stays. The migration
 can be undone while `migration.json` exists and the ledger has no `migrate_finish` row for the migration.
 
     migrate_finish   `batch_id` of the migration, `decision` is JSON with its id; `who` and `reason` are set
+
+An id is used once. Before the tables of a migration are dropped, its folder gets the object `dropped`. So a command
+that still builds them notices, and tables that are built again lie in another folder.
 """
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import shutil
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from windowlib.contract.tables import LEDGER
 from windowlib.definition.commands import THIS, to_paste
-from windowlib.delta import disk
 from windowlib.ledger.history import commits_of
 from windowlib.ledger.ledger import DecidedMeanwhile, Ledger
 from windowlib.ledger.reading import rows_of_kinds
 from windowlib.ledger.rows import Commit, LedgerState
 from windowlib.model.errors import WindowError
+from windowlib.storage.at_once import at_once
+from windowlib.storage.store import Store
 
 FOLDER = "_migration"
 MIGRATED = "migrated"  # field of a commit's stored definition: the batch of the migration that introduced it
 ABOUT = "migration.json"
-TRIES = 10  # attempts to delete a folder that other commands write into
+DROPPED = "dropped"
 FINISHED = "migrate_finish"  # kind of the ledger row that finishes a migration
 
 
@@ -45,105 +45,91 @@ class Migration:
     changed: str
     at_ms: int
 
-    def folder(self, root: Path) -> Path:
-        """Folder in which the migration builds its tables; `root` is the pipeline's folder."""
-        return root / FOLDER / self.id
+    @property
+    def folder(self) -> str:
+        """Folder in which the migration builds its tables, below the pipeline's store."""
+        return f"{FOLDER}/{self.id}"
 
 
-def begin(root: Path, migration: Migration) -> None:
-    """Writes the record of a migration, unless it exists."""
-    folder = migration.folder(root)
-    folder.mkdir(parents=True, exist_ok=True)
-    if (folder / ABOUT).exists():
-        return
-    new = folder / f"{ABOUT}.new"
-    new.write_text(json.dumps(asdict(migration)), encoding="utf-8")
-    os.replace(new, folder / ABOUT)
-    disk.sync([folder / ABOUT], root)
+def begin(store: Store, migration: Migration) -> None:
+    """Writes the record of a migration. `store` is the pipeline's store, here and below."""
+    store.create(f"{migration.folder}/{ABOUT}", json.dumps(asdict(migration)).encode())
 
 
-def mark(folder: Path) -> tuple[int, int] | None:
-    """Identity of the tables being built in a folder; None if no migration has begun there.
+def is_begun(tables: Store) -> bool:
+    """Tests if a folder of new tables has a record. `tables` is the store of the new tables."""
+    return tables.sizes([ABOUT]) != [None]
 
-    Tables that are built again after a drop get another identity.
-    """
+
+def is_there(tables: Store) -> bool:
+    """Tests if the new tables have a record and were not dropped. `tables` is the store of the new tables."""
+    about, dropped = tables.sizes([ABOUT, DROPPED])
+    return about is not None and dropped is None
+
+
+def _read(store: Store, path: str) -> Migration | None:
+    """The record of a migration; None if another command has abandoned the migration meanwhile."""
+    content = store.get(path)
     try:
-        about = (folder / ABOUT).stat()
-    except FileNotFoundError:
-        return None
-    return about.st_ino, about.st_ctime_ns
-
-
-def _mark_again(folder: Path) -> None:
-    """Changes the identity of the tables in a folder, so that a command that is building them notices."""
-    new = folder / f"{ABOUT}.new"
-    with suppress(FileNotFoundError):
-        new.write_bytes((folder / ABOUT).read_bytes())
-        os.replace(new, folder / ABOUT)
-
-
-def _read(file: Path) -> Migration:
-    try:
-        return Migration(**json.loads(file.read_text(encoding="utf-8")))
+        return None if content is None else Migration(**json.loads(content))
     except (ValueError, TypeError) as error:
+        folder = path.removesuffix(f"/{ABOUT}")
         raise DamagedMigration(
-            f"{file} is damaged: restore it from a backup of the warehouse. Without a backup, delete {file.parent}:"
-            " before its switch, the migration is then built again; after its switch, it can no longer be undone"
+            f"{store}/{path} is damaged: restore it from a backup of the warehouse. Without a backup, delete"
+            f" {store}/{folder}: before its switch, the migration is then built again; after its switch, it can no"
+            " longer be undone"
         ) from error
 
 
-def migrations(root: Path) -> list[Migration]:
+def migrations(store: Store) -> list[Migration]:
     """Migrations that were begun and neither finished nor undone, oldest first. Raises `DamagedMigration`."""
-    begun = []
-    for file in (root / FOLDER).glob(f"*/{ABOUT}"):
-        with suppress(FileNotFoundError):  # another command has abandoned it meanwhile
-            begun.append(_read(file))
+    paths = [file.path for file in store.list(f"{FOLDER}/")]
+    records = at_once(lambda path: _read(store, path), filter(_is_record, paths))
+    begun = [migration for migration in records if migration is not None]
     return sorted(begun, key=lambda migration: (migration.at_ms, migration.id))
 
 
-def given_up(root: Path) -> list[Path]:
-    """Orphaned folders without `migration.json`. A command wrote them while another command abandoned the migration."""
-    return [folder for folder in (root / FOLDER).glob("*") if folder.is_dir() and mark(folder) is None]
+def _is_record(path: str) -> bool:
+    folder, name = path.split("/")[:-1], path.rpartition("/")[2]
+    return len(folder) == 2 and folder[0] == FOLDER and name == ABOUT
 
 
-def drop_tables(root: Path, migration: Migration) -> None:
+def leftovers(paths: Iterable[str], over: Sequence[Migration]) -> list[str]:
+    """Paths of the remaining objects of migrations that are over, and of orphaned objects. `paths` are all objects.
+
+    Objects in a folder without a record are orphaned: a command wrote them while another abandoned the migration.
+
+    >>> paths = ["_migration/1/migration.json", "_migration/1/results/a", "_migration/2/results/b", "results/c"]
+    >>> leftovers(paths, []), leftovers(paths[:2], [Migration("1", "", 0)])
+    (['_migration/2/results/b'], ['_migration/1/migration.json', '_migration/1/results/a'])
+    """
+    built = [path for path in paths if path.startswith(f"{FOLDER}/")]
+    kept = {path.removesuffix(ABOUT) for path in built if _is_record(path)} - {f"{entry.folder}/" for entry in over}
+    return [path for path in built if "/".join(path.split("/")[:2]) + "/" not in kept]
+
+
+def drop_tables(store: Store, migration: Migration) -> None:
     """Deletes the tables of a migration, or their remains. Does not delete the record of the migration."""
-    folder = migration.folder(root)
-    _mark_again(folder)
-    with suppress(FileNotFoundError):  # another command has deleted the whole folder
-        for path in [path for path in folder.iterdir() if path.name != ABOUT]:
-            _delete(path)
-    _mark_again(folder)  # a command that began meanwhile may have lost files
+    keep = [f"{migration.folder}/{name}" for name in (ABOUT, DROPPED)]
+    store.create(keep[1], b"")
+    built = store.list(f"{migration.folder}/")
+    store.delete([file.path for file in built if file.path not in keep])
 
 
-def _delete(path: Path) -> None:
-    """Deletes a file or a folder. Tries again if another command deletes it too, or still writes into it."""
-    for tries_left in reversed(range(TRIES)):
-        try:
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY) or not tries_left:
-                raise
-        else:
-            return
-
-
-def forget(root: Path, migration: Migration) -> None:
+def forget(store: Store, migration: Migration) -> None:
     """Deletes the tables of a migration, then its record."""
-    drop_tables(root, migration)
-    (migration.folder(root) / ABOUT).unlink(missing_ok=True)
-    shutil.rmtree(migration.folder(root), ignore_errors=True)
-    with suppress(OSError):  # the folder holds other migrations
-        (root / FOLDER).rmdir()
+    drop_tables(store, migration)
+    for name in (ABOUT, DROPPED):  # a record alone would seem to have its tables
+        store.delete([f"{migration.folder}/{name}"])
 
 
 def switched(ledger: Ledger) -> tuple[int, Migration] | None:
     """Migration that has switched the tables and can be undone, with its batch; None if there is none."""
-    unfinished = {migration.id: migration for migration in migrations(ledger.root)}
-    if not unfinished:
+    begun = migrations(ledger.store)
+    if not begun:
         return None
-    for migration in finished(ledger):
-        del unfinished[migration.id]
+    over = _finished(ledger, begun)
+    unfinished = {migration.id: migration for migration in begun if migration not in over}
     newest = None
     for commit in commits_of(ledger.tables):
         if commit.decision and commit.decision.kind == "migrate" and commit.decision.migration in unfinished:
@@ -155,13 +141,16 @@ def switched(ledger: Ledger) -> tuple[int, Migration] | None:
 
 def finished(ledger: Ledger) -> list[Migration]:
     """Finished migrations that still have files in the pipeline's folder."""
-    remaining = migrations(ledger.root)
-    if not remaining:
+    return _finished(ledger, migrations(ledger.store))
+
+
+def _finished(ledger: Ledger, begun: Sequence[Migration]) -> list[Migration]:
+    if not begun:
         return []
     table = ledger.tables[LEDGER.name]
     rows = rows_of_kinds(table, table.version(), {FINISHED}, ("decision",))
     kept = {json.loads(row["decision"])["migration"] for row in rows}
-    return [migration for migration in remaining if migration.id in kept]
+    return [migration for migration in begun if migration.id in kept]
 
 
 def finish(ledger: Ledger, who: str, reason: str) -> int | None:
@@ -189,7 +178,7 @@ def finish(ledger: Ledger, who: str, reason: str) -> int | None:
         return None
     ledger.decide(row)
     number, migration = targets[0]
-    forget(ledger.root, migration)
+    forget(ledger.store, migration)
     return number
 
 
@@ -200,10 +189,14 @@ def migrated_by(commit: Commit | None) -> int:
     return int(commit.stored.get(MIGRATED, 0))
 
 
-def pipeline_of(root: Path) -> Path:
-    """Folder of the pipeline that the tables in `root` belong to, or are built for.
+def pipeline_of(store: Store) -> Store:
+    """Store of the pipeline that the tables in `store` belong to, or are built for.
 
-    >>> str(pipeline_of(Path("/w/clicks/_migration/1f"))), str(pipeline_of(Path("/w/clicks")))
+    >>> from pathlib import Path; from windowlib.storage.disk import Disk
+    >>> str(pipeline_of(Disk(Path("/w/clicks/_migration/1f")))), str(pipeline_of(Disk(Path("/w/clicks"))))
     ('/w/clicks', '/w/clicks')
     """
-    return root.parent.parent if root.parent.name == FOLDER else root
+    above = store.above()
+    if above is None or (pipeline := above[0].above()) is None or pipeline[1] != FOLDER:
+        return store
+    return pipeline[0]

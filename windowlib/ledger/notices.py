@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Literal
 
 from windowlib.contract.record_tables import NOTICES
@@ -21,6 +20,7 @@ from windowlib.definition.instants import time_of
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import small_tables as small
 from windowlib.delta.tables import Table
+from windowlib.storage.store import Store
 
 What = Literal["began", "changed", "over"]
 DYING_MS = 10 * 60_000  # a notice without an outcome after this time counts as not sent
@@ -62,18 +62,18 @@ class ReportedNotices:
         return {key: notice for key, notice in self.newest.items() if notice.what != "over"}
 
 
-def reported(root: Path) -> ReportedNotices:
+def reported(store: Store) -> ReportedNotices:
     """Reads the newest notice of each situation."""
-    table = Table(root / NOTICES.name)
+    table = Table(store.below(NOTICES.name))
     version = table.version()
     rows = table.rows(table.files(version), NOTICES.columns)
     newest = {row["situation"]: row for row in sorted(rows, key=lambda row: row["number"])}
     return ReportedNotices(version, {key: small.of_row(Notice, row) for key, row in newest.items()})
 
 
-def add(root: Path, after: ReportedNotices, notices: Sequence[Notice]) -> bool:
+def add(store: Store, after: ReportedNotices, notices: Sequence[Notice]) -> bool:
     """Adds notices in one commit. Returns False, and adds nothing, if another process added a notice since `after`."""
-    table = Table(root / NOTICES.name)
+    table = Table(store.below(NOTICES.name))
     try:
         expected = delta_commits.create(table, NOTICES.schema()) if after.version is None else after.version
         numbered = [{"number": expected * 1000 + n, **asdict(notice)} for n, notice in enumerate(notices)]

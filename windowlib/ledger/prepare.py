@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from windowlib.definition.commands import THIS, WHY, to_paste
-from windowlib.delta import disk
 from windowlib.delta.table_change import LoggedFile
 from windowlib.model.errors import StateMismatch, WindowError
+from windowlib.storage.at_once import at_once
+from windowlib.storage.store import Store
 
 FOLDER = "_prepared"
+NOTHING: Mapping[str, bytes] = MappingProxyType({})
 FORMAT = 5
 """Format of the file. Each change of it raises the number."""
 APP_ID = "windowlib"  # names our transactions in the tables' logs
@@ -76,36 +79,37 @@ class Prepared:
     sha256: str
 
 
-def write(root: Path, publication: Publication) -> Prepared:
-    """Writes a publication, and syncs it and every file that it adds.
+def write(store: Store, publication: Publication, contents: Mapping[str, bytes] = NOTHING) -> Prepared:
+    """Writes a publication and the `contents` of small files that it adds, by path, and syncs all files that it adds.
 
-    If the disk refuses a write, deletes the publication and the files that it adds, and raises OSError.
+    All this happens at once. If the storage refuses a write, deletes the publication and the files that it adds, and
+    raises OSError.
     """
     text = json.dumps({"format": FORMAT, **asdict(publication)}, sort_keys=True).encode()
-    file = _file(root, publication)
+    by_engine = [path for path in _added(publication) if path not in contents]
+    puts = [partial(store.put, path, content) for path, content in {**contents, _path(publication): text}.items()]
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        disk.sync((root / change.name / file.path for change in publication.changes for file in change.add), root)
-        file.write_bytes(text)
-        disk.sync([file], root)
+        at_once(lambda step: step(), [partial(store.sync, by_engine), *puts])
     except OSError:
         with suppress(OSError):  # on a read-only disk the files stay
-            drop(root, publication)
+            drop(store, publication)
         raise
-    return Prepared(str(file.relative_to(root)), checksum(text))
+    return Prepared(_path(publication), checksum(text))
 
 
 def _way_on() -> str:
     return f"Restore it from a backup, or abandon the batch: `{to_paste('abandon', THIS, *WHY)}`"
 
 
-def read(root: Path, prepared: Prepared) -> Publication:
+def read(store: Store, prepared: Prepared) -> Publication:
     """Reads the publication that a `prepare` row names. Raises `Unreadable`, and `StateMismatch` for another format."""
-    file = root / prepared.path
+    file = f"{store.url}/{prepared.path}"
     try:
-        text = file.read_bytes()
+        text = store.get(prepared.path)
     except OSError as error:
         raise Unreadable(f"the prepared publication {file} cannot be read: {error}. {_way_on()}") from error
+    if text is None:
+        raise Unreadable(f"the prepared publication {file} cannot be read: it does not exist. {_way_on()}")
     if (sha256 := checksum(text)) != prepared.sha256:
         raise Unreadable(
             f"the prepared publication {file} is damaged: it has sha256 {sha256}, need {prepared.sha256}. {_way_on()}"
@@ -126,21 +130,24 @@ def checksum(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def forget(root: Path, publication: Publication) -> None:
-    """Deletes the file of a committed publication. Its folder stays, because another run may be writing there."""
-    _file(root, publication).unlink(missing_ok=True)
+def forget(store: Store, publication: Publication) -> None:
+    """Deletes the file of a committed publication."""
+    store.delete([_path(publication)])
 
 
-def drop(root: Path, publication: Publication) -> None:
+def drop(store: Store, publication: Publication) -> None:
     """Deletes an abandoned publication and every file that it would have added."""
-    for change in publication.changes if publication.computed else ():
-        for file in change.add:
-            (root / change.name / file.path).unlink(missing_ok=True)
-    forget(root, publication)
+    store.delete([*(_added(publication) if publication.computed else ()), _path(publication)])
 
 
-def _file(root: Path, publication: Publication) -> Path:
-    return root / FOLDER / f"{publication.identity}.json"
+def _added(publication: Publication) -> Iterator[str]:
+    """Paths of the files that a publication adds, relative to the pipeline."""
+    for change in publication.changes:
+        yield from (f"{change.name}/{file.path}" for file in change.add)
+
+
+def _path(publication: Publication) -> str:
+    return f"{FOLDER}/{publication.identity}.json"
 
 
 def _change(values: Mapping[str, Any]) -> TableChange:

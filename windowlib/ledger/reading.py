@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from windowlib.delta.small_tables import again_if_cut
 from windowlib.delta.tables import Table
 from windowlib.ledger.entries import after
 from windowlib.ledger.rows import CLAIM_KINDS, KINDS, LedgerState
+from windowlib.storage.store import Store
 
 
 def fold(table: Table) -> LedgerState:
@@ -35,7 +35,7 @@ def _check_whole(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     if missing is not None:
         raise DamagedLog(
             f"row {missing} of the ledger is gone, and no run starts without it. Another program deleted it, such as"
-            f" by a DELETE on {table.folder}, or its files are damaged. Run RESTORE TABLE delta.`{table.folder}`"
+            f" by a DELETE on {table.store}, or its files are damaged. Run RESTORE TABLE delta.`{table.store}`"
             " TO VERSION AS OF the version before (see DESCRIBE HISTORY), or restore the warehouse from a backup"
         )
 
@@ -50,7 +50,7 @@ def _tail(table: Table, version: int) -> Sequence[Mapping[str, Any]]:
     for file in sorted(table.files(version), key=lambda f: -f.high["sequence"]):
         if "commit" in newest and _is_silent_about_claims(file, newest.keys()):
             continue
-        for row in _end_of_file(table.folder / file.path):
+        for row in _end_of_file(table.store, file.path, file.size_bytes):
             rows.append(row)
             newest[row["kind"]] = max(newest.get(row["kind"], 0), row["sequence"])
         if {"claim", "commit"} <= newest.keys():
@@ -77,13 +77,14 @@ def _is_silent_about_claims(file: DataFile, newer: Set[str]) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _end_of_file(file: Path) -> Sequence[Mapping[str, Any]]:
+def _end_of_file(store: Store, path: str, size_bytes: int) -> Sequence[Mapping[str, Any]]:
     """Rows of one ledger file, without rows that a later row of the file replaces (`_counts`).
 
     Reads only the last row groups, because a compacted file has thousands of rows and only the last few matter. Avoids
     pyarrow's compute functions, because they import pandas: half a second in a run without new files.
     """
     parts, newest = list[pa.Table](), dict[str, int]()
+    file = data_files.parquet_file(store, path, size_bytes)
     for part, left in row_groups.newest_first(file, "sequence", LEDGER.columns):
         parts.append(part)
         for kind, sequence in zip(part["kind"].to_pylist(), part["sequence"].to_pylist(), strict=True):
@@ -112,7 +113,9 @@ def rows_of_kinds(
     }
     for file in table.files(version):
         if all(name not in file.low or may(file.low[name], file.high[name]) for name, may in may_hold.items()):
-            rows = row_groups.holding(table.folder / file.path, may_hold, schema)
+            rows = row_groups.holding(
+                data_files.parquet_file(table.store, file.path, file.size_bytes), may_hold, schema
+            )
             yield from data_files.rows_of(data_files.having(rows, "kind", lambda kind: kind in kinds))
 
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from pathlib import Path
 
 from windowlib.definition.toml.retention import RetentionPeriod
 from windowlib.ledger.maintenances import last
 from windowlib.ledger.rows import Commit
 from windowlib.model.errors import WindowError
 from windowlib.plans.partitions import DAY_MS
+from windowlib.storage.store import Store
 
 READING_MS = 3_600_000  # time that a reader may take for a cut that it has opened
 FAR_MS = 40 * DAY_MS  # longer than a month, so that windows of a month in processing time end by themselves
@@ -83,9 +83,9 @@ def undo_target(commits: Sequence[Commit], migration: int, now_ms: int) -> Commi
     return before[-1] if at_ms is not None and before and now_ms - at_ms <= UNDO_MS else None
 
 
-def check_kept(root: Path, batch_id: int, cannot: str) -> None:
+def check_kept(store: Store, batch_id: int, cannot: str) -> None:
     """Raises `CutExpired` if the cut of a batch is no longer kept. `cannot` names the action that is now impossible."""
-    maintenance = last(root)
+    maintenance = last(store)
     if maintenance and batch_id < maintenance.kept_from:
         raise CutExpired(
             f"{cannot}: `windowlib maintain` has deleted files of batches before {maintenance.kept_from}"

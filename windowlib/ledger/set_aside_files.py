@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 
 from windowlib.contract.record_tables import SET_ASIDE
 from windowlib.delta import small_tables as small
 from windowlib.ledger.migration import pipeline_of
+from windowlib.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +25,22 @@ class SetAsideDecision:
     back: bool = False
 
 
-def decide(root: Path, decision: SetAsideDecision) -> None:
+def decide(store: Store, decision: SetAsideDecision) -> None:
     """Appends a decision to the table."""
-    small.add_row(root, SET_ASIDE, asdict(decision))
+    small.add_row(store, SET_ASIDE, asdict(decision))
 
 
-def files_set_aside(root: Path) -> dict[str, SetAsideDecision]:
+def files_set_aside(store: Store) -> dict[str, SetAsideDecision]:
     """Files that are set aside now, by path."""
-    return {decision.path: decision for decision in _newest(root) if not decision.back}
+    return {decision.path: decision for decision in _newest(store) if not decision.back}
 
 
-def files_taken_back(root: Path) -> list[str]:
+def files_taken_back(store: Store) -> list[str]:
     """Paths of files that were set aside and may be read again."""
-    return [decision.path for decision in _newest(root) if decision.back]
+    return [decision.path for decision in _newest(store) if decision.back]
 
 
-def _newest(root: Path) -> list[SetAsideDecision]:
+def _newest(store: Store) -> list[SetAsideDecision]:
     """Newest decision about each file."""
-    newest = {row["path"]: row for row in small.numbered_rows(pipeline_of(root), SET_ASIDE)}
+    newest = {row["path"]: row for row in small.numbered_rows(pipeline_of(store), SET_ASIDE)}
     return [small.of_row(SetAsideDecision, row) for row in newest.values()]

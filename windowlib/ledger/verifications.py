@@ -9,11 +9,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Literal
 
 from windowlib.contract.record_tables import VERIFICATIONS
 from windowlib.delta import small_tables as small
+from windowlib.storage.store import Store
 
 Outcome = Literal["equal", "different", "nothing compared"]
 MOST_DIFFERENCES = 50  # differences stored of one verification
@@ -44,14 +44,14 @@ class Verification:
     not_compared: Sequence[str]
 
 
-def keep(root: Path, verification: Verification) -> None:
+def keep(store: Store, verification: Verification) -> None:
     """Appends a verification to the table. Raises OSError or `DeltaError` if the disk refuses the write."""
-    small.add_row(root, VERIFICATIONS, _row(verification))
+    small.add_row(store, VERIFICATIONS, _row(verification))
 
 
-def last(root: Path) -> Verification | None:
+def last(store: Store) -> Verification | None:
     """Newest verification of a pipeline; None if there was none."""
-    row = small.newest_row(root, VERIFICATIONS)
+    row = small.newest_row(store, VERIFICATIONS)
     if row is None:
         return None
     counts = {name: dict(row[name]) for name in ("compared", "differing")}

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from windowlib.contract.result_tables import FORGET
 from windowlib.delta import data_files
@@ -22,6 +20,7 @@ from windowlib.delta.table_change import logged
 from windowlib.delta.tables import Table
 from windowlib.ledger.prepare import TableChange
 from windowlib.model.errors import WindowError
+from windowlib.storage.at_once import at_once
 
 SMALL_BYTES = 16 << 20  # a file below this is small
 LARGE_BYTES = 64 << 20  # a merged file does not exceed this
@@ -91,22 +90,19 @@ def _bins(files: Sequence[DataFile], large_bytes: int) -> Iterator[list[DataFile
 
 def merge_files(table: Table, version: int, files: Sequence[DataFile], attempt: str) -> DataFile:
     """Merges files of one partition into one file, named after the attempt. Commits nothing. Raises `RowsLost`."""
-    name = table.folder.name
     pinned = table.description(version)
     partition_by = {*pinned.partition_by}
     schema = pa.schema([f for f in pa.schema(pinned.schema.to_arrow()) if f.name not in partition_by])
-    data = pa.concat_tables([data_files.read_parquet(table.folder / file.path, schema) for file in files])
-    if (column := SORTED[name]) in schema.names:
+    data = pa.concat_tables(at_once(lambda file: data_files.read_parquet(table.store, file, schema), files))
+    if (column := SORTED[table.name]) in schema.names:
         data = data.sort_by(column)
-    path = str(Path(files[0].path).with_name(f"{attempt}-{uuid.uuid4()}.parquet"))
+    path = data_files.next_to(files[0], f"{attempt}-{uuid.uuid4()}.parquet")
     rows_per_group = ROWS_PER_GROUP if partition_by else data_files.ROWS_PER_GROUP
-    options = data_files.bulk_write_options(data.schema)
-    pq.write_table(data, table.folder / path, row_group_size=rows_per_group, **options)
-    merged = data_files.data_file(table.folder, path, files[0].partition)
+    merged = data_files.write_groups(table.store, path, [data], files[0].partition, rows_per_group)
     if merged.rows != (rows := sum(file.rows for file in files)):
-        (table.folder / path).unlink()
+        table.store.delete([path])
         raise RowsLost(
-            f"table {name}: {len(files)} files with {rows} rows were merged into one with {merged.rows}."
+            f"table {table.name}: {len(files)} files with {rows} rows were merged into one with {merged.rows}."
             " Please report this"
         )
     return merged
@@ -118,8 +114,7 @@ def change(table: Table, version: int, chosen: Sequence[Sequence[DataFile]], att
     try:
         merged.extend(merge_files(table, version, files, attempt) for files in chosen)
     except BaseException:
-        for file in merged:
-            (table.folder / file.path).unlink(missing_ok=True)
+        table.store.delete([file.path for file in merged])
         raise
     removed = (logged(file) for files in chosen for file in files)
-    return TableChange(table.folder.name, version, add=tuple(map(logged, merged)), remove=tuple(removed))
+    return TableChange(table.name, version, add=tuple(map(logged, merged)), remove=tuple(removed))

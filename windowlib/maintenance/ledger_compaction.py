@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from windowlib.contract.tables import LEDGER
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import disk
 from windowlib.delta import small_tables as small
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.tables import Tables
@@ -23,11 +22,11 @@ def compact_history(ledger: Ledger, epoch: int, attempt: str) -> None:
         for chosen in groups_of_history(ledger.tables):
             assert version is not None, "there are files"
             merged = compaction.merge_files(table, version, chosen, attempt)
-            disk.sync([table.folder / merged.path], table.folder)
+            table.store.sync([merged.path])
             try:
                 version = delta_commits.commit(table, version, add=[merged], remove=chosen, of_rows=False)
             except delta_commits.Conflict:
-                (table.folder / merged.path).unlink()
+                table.store.delete([merged.path])
                 return
 
 

@@ -10,7 +10,6 @@ Each deletion may be repeated. While another batch is planned or waits, `maintai
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -25,7 +24,7 @@ from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, utc
 from windowlib.definition.toml.retention import RetentionPeriod
-from windowlib.delta import checkpoints, disk
+from windowlib.delta import checkpoints
 from windowlib.delta.table_change import logged
 from windowlib.ledger import maintenances as maintained
 from windowlib.ledger.decision import Decision
@@ -33,12 +32,14 @@ from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.ledger.maintenances import MaintenanceRecord
 from windowlib.ledger.prepare import TableChange
 from windowlib.ledger.rows import LedgerState
-from windowlib.maintenance import compaction, sweep
+from windowlib.maintenance import compaction
 from windowlib.maintenance.candidates import MaintenancePlan, look
 from windowlib.maintenance.ledger_compaction import compact_history
 from windowlib.publication.damage import check_exist, losses_named
 from windowlib.publication.start_versions import COUNTED
 from windowlib.runs.operation import HeldPipeline, held
+from windowlib.storage import refusals
+from windowlib.storage.at_once import at_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def maintain(
     check_fingerprint(definition, commit)
     if commit is None:
         return _nothing(definition.retention.cuts)
-    with disk.refusals_named(ledger.root), losses_named(ledger.tables), held(ledger) as pipeline:
+    with refusals.refusals_named(ledger.store), losses_named(ledger.tables), held(ledger) as pipeline:
         state, batch_id = pipeline.state, None
         versions = pipeline.standing() if state.plan is None else pipeline.commit.versions
         plan = look(definition, ledger, state, versions, now_ms, only_newest=only_newest)
@@ -150,7 +151,7 @@ def _compacted(pipeline: HeldPipeline, plan: MaintenancePlan, versions: Mapping[
     """Writes the merged files, and returns the batch that replaces the small files."""
     ledger, commit, attempt = pipeline.ledger, pipeline.commit, _attempt(pipeline)
     for name, chosen in plan.groups.items():
-        check_exist(ledger.tables[name], [file for files in chosen for file in files])
+        check_exist(ledger.tables, name, [file for files in chosen for file in files])
     changes = tuple(
         compaction.change(ledger.tables[name], versions[name], plan.groups.get(name, ()), attempt)
         if name in versions
@@ -190,21 +191,20 @@ def _kept(cuts: str, plan: MaintenancePlan, batch_id: int | None, who: str, now_
 def _delete(pipeline: HeldPipeline, plan: MaintenancePlan, record: MaintenanceRecord) -> None:
     """Records the oldest kept cut. Then deletes files that no kept cut needs, and no run that takes over."""
     ledger = pipeline.ledger
-    maintained.keep(ledger.root, record)
+    maintained.keep(ledger.store, record)
     pipeline.check()  # the holder of a later claim, made before the record, may still go back to an older cut
-    for unneeded in plan.unneeded:
-        sweep.delete(unneeded)
-    for name in (*COMMIT_ORDER, *OUTSIDE):
-        oldest = plan.kept_from.versions.get(name)
-        newest = ledger.tables[name].version()
+    ledger.store.delete([f"{gone.table}/{path}" for gone in plan.unneeded for path in gone.files])
+
+    def shorten(name: str) -> None:
+        table, oldest = ledger.tables[name], plan.kept_from.versions.get(name)
+        newest = table.version()
         if newest is not None:
-            checkpoints.add_missing_settings(ledger.tables[name])
-            checkpoints.checkpoint(ledger.tables[name], newest if oldest is None else oldest, plan.worth)
-    for files in plan.logs.values():
-        checkpoints.delete(files)
-    for files in plan.others.values():
-        for path in files:
-            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+            checkpoints.add_missing_settings(table)
+            checkpoints.checkpoint(table, newest if oldest is None else oldest, plan.worth)
+        table.store.delete([file.path for file in plan.logs.get(name, [])])
+
+    at_once(shorten, (*COMMIT_ORDER, *OUTSIDE))
+    ledger.store.delete([path for paths in plan.others.values() for path in paths])
 
 
 def _report(

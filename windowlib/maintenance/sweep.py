@@ -7,20 +7,22 @@ waiting batches: with a short retention it deletes their files.
 The caller holds the pipeline's claim, so that no attempt of an earlier claim still writes. A file with a foreign name
 may belong to another program that is about to commit it. It is deleted once it is `FOREIGN_MS` old, or once the log
 has removed it.
+
+The age of a file compares the clock of this machine with the clock of the storage. An object store refuses requests
+whose clock differs by a quarter of an hour, so limits of an hour and more are safe.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from windowlib.delta import log
 from windowlib.delta.tables import Table
 from windowlib.ledger.prepare import Publication
 from windowlib.plans.partitions import DAY_MS
+from windowlib.storage.store import ObjectInfo
 
 FOREIGN_MS = 7 * DAY_MS
 OURS = re.compile(r"[1-9]\d*-[1-9]\d*-.+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet")
@@ -28,47 +30,33 @@ OURS = re.compile(r"[1-9]\d*-[1-9]\d*-.+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{1
 
 @dataclass(frozen=True, slots=True)
 class UnneededFiles:
-    """Unneeded files of one table, and their total size."""
+    """Unneeded files of one table, and their total size. The paths are relative to the table."""
 
     table: str
-    files: tuple[Path, ...]
+    files: tuple[str, ...]
     size_bytes: int
 
 
-def unneeded(table: Table, oldest: int | None, waiting: Publication | None, now_ms: int) -> UnneededFiles:
-    """Files of a table that no kept cut and no waiting batch needs.
+def unneeded(
+    table: Table, listed: Sequence[ObjectInfo], oldest: int | None, waiting: Publication | None, now_ms: int
+) -> UnneededFiles:
+    """Files of a table that no kept cut and no waiting batch needs. `listed` are the objects of the table.
 
     `oldest` is the table's version in the oldest kept cut. It is None if the table did not exist in that cut.
     """
-    return _sized(table, _files(table, _needed(table, oldest, waiting), now_ms))
+    return _sized(table, _files(table, listed, _needed(table, oldest, waiting), now_ms))
 
 
-def outside(table: Table, now_ms: int, *, at_once: bool = False) -> UnneededFiles:
+def outside(table: Table, listed: Sequence[ObjectInfo], now_ms: int, *, only_newest: bool = False) -> UnneededFiles:
     """Unneeded files of a table that no batch publishes. All are older than a day, because other processes may be
-    appending.
+    appending. `listed` are the objects of the table.
 
-    With `at_once`, includes files that the table's log has removed, even if a current reader still needs them.
+    With `only_newest`, includes files that the table's log has removed, even if a current reader still needs them.
     """
-    newest = table.version()
-    needed = {file.path for file in table.files(newest)}
-    gone = log.removed(table.store) if at_once else frozenset()
-    return _sized(
-        table,
-        (
-            path
-            for path in _files(table, needed, now_ms)
-            if age_ms(path, now_ms) > DAY_MS or path.relative_to(table.folder).as_posix() in gone
-        ),
-    )
-
-
-def delete(unneeded: UnneededFiles) -> None:
-    """Deletes the files, and the folders that become empty."""
-    for path in unneeded.files:
-        path.unlink(missing_ok=True)
-    for folder in {path.parent for path in unneeded.files if path.parent.name != unneeded.table}:
-        with suppress(OSError):  # not empty
-            folder.rmdir()
+    needed = {file.path for file in table.files(table.version())}
+    gone = log.removed(table.store) if only_newest else frozenset()
+    files = _files(table, listed, needed, now_ms)
+    return _sized(table, (file for file in files if age_ms(file, now_ms) > DAY_MS or file.path in gone))
 
 
 def _needed(table: Table, oldest: int | None, waiting: Publication | None) -> set[str]:
@@ -79,40 +67,40 @@ def _needed(table: Table, oldest: int | None, waiting: Publication | None) -> se
             needed |= entry.added
         needed |= {file.path for file in table.files(newest)}
     changes = waiting.changes if waiting else ()
-    named = (file for change in changes if change.name == table.folder.name for file in (*change.add, *change.remove))
+    named = (file for change in changes if change.name == table.name for file in (*change.add, *change.remove))
     return needed | {file.path for file in named}
 
 
-def _files(table: Table, needed: set[str], now_ms: int) -> Iterator[Path]:
-    others = list[Path]()
-    for path in sorted(table.folder.rglob("*.parquet")):
-        relative = path.relative_to(table.folder)
-        if not _is_in_partitions(relative) or relative.as_posix() in needed:
+def _files(table: Table, listed: Sequence[ObjectInfo], needed: set[str], now_ms: int) -> Iterator[ObjectInfo]:
+    others = list[ObjectInfo]()
+    for file in listed:
+        if not _is_in_partitions(file.path) or file.path in needed:
             continue
-        if OURS.fullmatch(path.name) or age_ms(path, now_ms) > FOREIGN_MS:
-            yield path
+        if OURS.fullmatch(file.path.rpartition("/")[2]) or age_ms(file, now_ms) > FOREIGN_MS:
+            yield file
         else:
-            others.append(path)
+            others.append(file)
     gone = log.removed(table.store) if others else frozenset()
-    yield from (path for path in others if path.relative_to(table.folder).as_posix() in gone)
+    yield from (file for file in others if file.path in gone)
 
 
-def _is_in_partitions(relative: Path) -> bool:
-    """Tests if a file lies in the table's folder or in its partition folders. Other files may belong, for example, to a
-    pipeline with its warehouse in this folder.
+def _is_in_partitions(path: str) -> bool:
+    """Tests if a path names a data file in the table's folder or in its partition folders. Other files may belong, for
+    example, to a pipeline with its warehouse in this folder.
 
-    >>> [_is_in_partitions(Path(name)) for name in ("1.parquet", "day=2026-03-02/1.parquet", "results/1.parquet")]
+    >>> [_is_in_partitions(path) for path in ("1.parquet", "day=2026-03-02/1.parquet", "results/1.parquet")]
     [True, True, False]
     """
-    hidden = relative.name.startswith(("_", "."))
-    return not hidden and all("=" in part and not part.startswith(("_", ".")) for part in relative.parts[:-1])
+    *folders, name = path.split("/")
+    hidden = name.startswith(("_", ".")) or not name.endswith(".parquet")
+    return not hidden and all("=" in part and not part.startswith(("_", ".")) for part in folders)
 
 
-def age_ms(path: Path, now_ms: int) -> int:
+def age_ms(file: ObjectInfo, now_ms: int) -> int:
     """Time in ms since the last write to a file."""
-    return now_ms - path.stat().st_mtime_ns // 1_000_000
+    return now_ms - file.modified_ns // 1_000_000
 
 
-def _sized(table: Table, files: Iterable[Path]) -> UnneededFiles:
-    paths = tuple(files)
-    return UnneededFiles(table.folder.name, paths, sum(path.stat().st_size for path in paths))
+def _sized(table: Table, files: Iterator[ObjectInfo]) -> UnneededFiles:
+    chosen = tuple(files)
+    return UnneededFiles(table.name, tuple(file.path for file in chosen), sum(file.size_bytes for file in chosen))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,9 +15,10 @@ from windowlib.ledger.prepare import TableChange
 from windowlib.ledger.rows import Commit, LedgerState
 from windowlib.migrations.difference import MigrationDifference
 from windowlib.migrations.files import PipelineSnapshot
-from windowlib.publication.publish import staging_folder
+from windowlib.publication.publish import STAGING
 from windowlib.publication.start_versions import COUNTED
 from windowlib.runs.operation import HeldPipeline, Note, silent
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,16 +49,23 @@ class MigrationRequest:
 
 
 @contextmanager
+def removed_at_end(store: Store) -> Iterator[Store]:
+    """Yields a store. Deletes its files after the block; maintenance deletes what the storage refuses."""
+    try:
+        yield store
+    finally:
+        with suppress(OSError):
+            store.clear()
+
+
+@contextmanager
 def staged(pipeline: HeldPipeline, batch_id: int, spark: SparkSession) -> Iterator[Staging]:
     """Yields a staging area. Deletes its files if the block fails before the ledger contains the batch."""
-    attempt, root = pipeline.attempt(batch_id), pipeline.ledger.root
-    staging = Staging(staging_folder(root) / attempt, attempt, root, spark)
-    shutil.rmtree(staging.folder, ignore_errors=True)
-    try:
+    attempt, ledger = pipeline.attempt(batch_id), pipeline.ledger
+    with removed_at_end(ledger.store.below(f"{STAGING}/{attempt}")) as place:
+        staging = Staging(place, ledger.store, attempt, spark)
         with discarded_unless_fixed(pipeline, batch_id, staging.discard):
             yield staging
-    finally:
-        shutil.rmtree(staging.folder, ignore_errors=True)
 
 
 def newest_snapshot(pipeline: HeldPipeline) -> PipelineSnapshot:

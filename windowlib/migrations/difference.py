@@ -17,7 +17,6 @@ from windowlib.contract.result_tables import UNCOMPARED
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import LATENESS, OF_BATCHES
 from windowlib.definition.toml.source import Source
-from windowlib.delta.data_files import data_file
 from windowlib.engines.choice import dialect_of
 from windowlib.engines.collect import collected
 from windowlib.ledger.rows import Commit
@@ -27,6 +26,7 @@ from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, window_day
 from windowlib.plans.reruns import equal
+from windowlib.storage.at_once import at_once
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -95,8 +95,10 @@ def difference(
     feed = _union([_as_of(part, kind, columns, batch_id) for kind, part in parts])
     staging.write(feed, FEED, "change", PARTITION)
     windows = dict.fromkeys((ADDED, CHANGED, REMOVED), 0)
-    for path, partition in staging.written(FEED):
-        windows[partition["change"]] += data_file(path.parent, path.name).rows
+    written = staging.written(FEED)
+    counts = at_once(staging.count, [path for path, _ in written])
+    for (_, partition), count in zip(written, counts, strict=True):
+        windows[partition["change"]] += count
     return MigrationDifference(
         (before.count, after.count),
         windows,
@@ -188,7 +190,7 @@ def _sums(wanted: Sequence[str], old: DataFrame | None, new: DataFrame | None) -
 
 def _examples(staging: Staging, source: Source) -> list[dict[str, Any]]:
     """Newest windows of each change. Removed windows have their old values, other windows their new values."""
-    rows = staging.spark.read.parquet(str(staging.folder / FEED))
+    rows = staging.spark.read.parquet(staging.url(FEED))
     shown = []
     for kind in (CHANGED, ADDED, REMOVED):
         chosen = rows.where(F.col("change") == kind).orderBy(F.desc("window_end"), *_keys(rows, source))

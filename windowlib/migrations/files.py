@@ -1,14 +1,13 @@
 """Table changes of a switch: the files of the new tables, placed in the folders of the old tables.
 
-Files without batch ids are hard-linked. Files with a column of batch ids are written again, because their batches get
-new ids after the newest batch of the pipeline.
+Files without batch ids are copied by the storage. Files with a column of batch ids are written again, because their
+batches get new ids after the newest batch of the pipeline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,9 +26,13 @@ from windowlib.migrations.difference import FEED
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.partitions import day as day_of
 from windowlib.publication import publish
+from windowlib.storage.at_once import THREADS, at_once
+from windowlib.storage.object_file import opened
+from windowlib.storage.store import Store
 
 CAUSE = "migrate"
 KEEP = (WATERMARKS.name, RUN_METRICS.name, DQ_RESULTS.name)  # tables that keep their rows of earlier batches
+WRITTEN_AT_ONCE = 4  # files that are held in memory
 OF_BATCHES = ("batch_id", "readmitted_by", "contents_from")  # columns of batch ids
 
 
@@ -49,31 +52,33 @@ class PipelineSnapshot:
 
 
 def moved(source: PipelineSnapshot, name: str, into: Tables, attempt: str, after_batch: int) -> list[DataFile]:
-    """Links or copies the files of a table into the same table of `into`. Batch 1 becomes `after_batch` + 1."""
-    files = []
-    for number, file in enumerate(source.files(name)):
-        other, called = into[name].folder, f"{attempt}-{number}-{Path(file.path).name}"
-        other.mkdir(parents=True, exist_ok=True)
-        path = source.tables[name].folder / file.path
-        if {*pq.read_schema(path).names} & {*OF_BATCHES}:
-            target = publish.target(other, called, file.partition)
-            _renumber(path, other / target, after_batch)
-            files.append(data_files.data_file(other, target, file.partition))
-        else:
-            files.append(publish.link(file, source.tables[name].folder, other, called, file.partition))
-    return files
+    """Copies the files of a table into the same table of `into`. Batch 1 becomes `after_batch` + 1."""
+    schema, place = source.schema(name), into[name].store
+    has_batches = schema is not None and bool({field.name for field in schema.fields} & {*OF_BATCHES})
+
+    def placed(numbered: tuple[int, DataFile]) -> DataFile:
+        number, file = numbered
+        called = f"{attempt}-{number}-{file.path.rpartition('/')[2]}"
+        target = publish.target(called, file.partition)
+        if has_batches:
+            groups = _renumbered(source.tables[name].store, file, after_batch)
+            return data_files.write_groups(place, target, groups, file.partition)
+        source.tables[name].store.copy(file.path, place, target)
+        return replace(file, path=target)
+
+    return at_once(placed, enumerate(source.files(name)), WRITTEN_AT_ONCE if has_batches else THREADS)
 
 
-def _renumber(path: Path, target: Path, after_batch: int) -> None:
-    source = pq.ParquetFile(path)
-    with pq.ParquetWriter(target, source.schema_arrow, **data_files.bulk_write_options(source.schema_arrow)) as writer:
-        for group in range(source.num_row_groups):
-            rows = source.read_row_group(group)
-            for name in {*rows.column_names} & {*OF_BATCHES}:
-                index = rows.column_names.index(name)
-                later = pc.add(rows[name], pa.scalar(after_batch, rows.schema.field(index).type))
-                rows = rows.set_column(index, rows.schema.field(index), later)
-            writer.write_table(rows)
+def _renumbered(store: Store, file: DataFile, after_batch: int) -> Iterator[pa.Table]:
+    """The row groups of a file, with the batch ids after batch `after_batch`."""
+    source = pq.ParquetFile(opened(store, file.path, file.size_bytes))
+    for group in range(source.num_row_groups):
+        rows = source.read_row_group(group)
+        for name in {*rows.column_names} & {*OF_BATCHES}:
+            index = rows.column_names.index(name)
+            later = pc.add(rows[name], pa.scalar(after_batch, rows.schema.field(index).type))
+            rows = rows.set_column(index, rows.schema.field(index), later)
+        yield rows
 
 
 def replaced(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema: Schema | None) -> TableChange:
@@ -113,7 +118,7 @@ def appended(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema:
 
 
 def feed(staging: Staging, here: PipelineSnapshot, results: Sequence[Schema]) -> TableChange:
-    """Moves the staged changes into the folder of `result_changes`.
+    """Copies the staged changes to `result_changes`.
 
     `results` has the schemas of the old and new table `results`.
     """
@@ -121,7 +126,7 @@ def feed(staging: Staging, here: PipelineSnapshot, results: Sequence[Schema]) ->
     for path, partition in staging.written(FEED):
         day = day_of(partition[PARTITION])
         kinds = {"change": partition["change"], "cause": CAUSE, "window_day": day}
-        add.append(staging.move(path, RESULT_CHANGES.name, kinds))
+        add.append(staging.copy(path, RESULT_CHANGES.name, kinds))
     schema: Schema | None = None
     for result_schema in results:
         changes = publish.changes_schema(result_schema)

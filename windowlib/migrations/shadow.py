@@ -5,15 +5,15 @@ files at once. None of their events is late, because there is no watermark befor
 files that arrive before the switch, by the ordinary rules. So the new tables equal the tables of a fresh pipeline under
 the new definition that reads the same files in the same batches.
 
-A killed build is continued, like any pipeline. The id is derived from the definition and the terms, so a build never
-mixes two definitions. If a file has changed after the build read it, all tables are built again, because no rerun
+A killed build is continued, like any pipeline. The id begins with a digest of the definition and the terms, so a build
+never mixes two definitions. If a file has changed after the build read it, all tables are built again, because no rerun
 corrects tables before the switch.
 """
 
 from __future__ import annotations
 
 import hashlib
-import shutil
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,7 +32,18 @@ from windowlib.definition.toml.source import Source
 from windowlib.definition.toml.windows import uses_processing_time
 from windowlib.definition.uses import Uses
 from windowlib.ledger.ledger import Clock, Ledger, Rejected
-from windowlib.ledger.migration import Migration, begin, finished, forget, mark, migrations, switched
+from windowlib.ledger.migration import (
+    Migration,
+    begin,
+    drop_tables,
+    finished,
+    forget,
+    is_begun,
+    is_there,
+    migrations,
+    pipeline_of,
+    switched,
+)
 from windowlib.ledger.rows import Commit, LedgerState
 from windowlib.model.errors import ExpectationsFailed, WindowError
 from windowlib.model.watermark import MAX_WATERMARK
@@ -70,16 +81,11 @@ class NothingToMigrate(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """The new tables as a pipeline. `definition` is the new definition, with the folder of the new tables.
-
-    `mark` is the identity of the tables when this object was made. Tables that are built after a drop have another
-    identity.
-    """
+    """The new tables as a pipeline. `definition` is the new definition, with the store of the new tables."""
 
     migration: Migration
     definition: Definition
     ledger: Ledger
-    mark: tuple[int, int] | None
 
     @property
     def commit(self) -> Commit:
@@ -94,26 +100,31 @@ def shadow_of(definition: Definition, state: LedgerState, clock: Clock) -> Shado
     assert state.commit is not None, "there is something to migrate"
     text = f"{definition.fingerprint} {terms_of(definition)}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    wanted = Migration(f"{digest}-{state.sequence}", "; ".join(edits(definition, state.commit)) or FILLS, clock())
-    kept = finished(ledger_of(definition, clock))
-    for begun in migrations(definition.root):
-        goes_on = begun.id.partition("-")[0] == digest and begun not in kept
-        if goes_on and _changed(built(definition, begun, clock)) is None:
-            wanted = begun
+    kept, goes_on = finished(ledger_of(definition, clock)), None
+    for begun in migrations(definition.store):
+        if goes_on is None and begun not in kept and _can_go_on(definition, begun, digest, clock):
+            goes_on = begun
         else:
-            forget(definition.root, begun)
-    try:
-        begin(definition.root, wanted)
-    except FileNotFoundError as error:
-        raise MigrationRefused(GIVEN_UP) from error
-    return built(definition, wanted, clock)
+            forget(definition.store, begun)
+    if goes_on is None:
+        changed = "; ".join(edits(definition, state.commit)) or FILLS
+        goes_on = Migration(f"{digest}-{secrets.token_hex(4)}", changed, clock())
+        begin(definition.store, goes_on)
+    return built(definition, goes_on, clock)
+
+
+def _can_go_on(definition: Definition, begun: Migration, digest: str, clock: Clock) -> bool:
+    """Tests if a migration has the same definition and terms, and if its tables are there and hold current files."""
+    if begun.id.partition("-")[0] != digest or not is_there(definition.store.below(begun.folder)):
+        return False
+    return _changed(built(definition, begun, clock)) is None
 
 
 def built(definition: Definition, migration: Migration, clock: Clock) -> Shadow:
     """The new tables of a migration to this definition. They may be incomplete."""
     source = definition.source.model_copy(update={"max_files_per_run": 0})  # history is one batch
-    apart = definition.model_copy(update={"root": migration.folder(definition.root), "source": source})
-    return Shadow(migration, apart, ledger_of(apart, clock), mark(apart.root))
+    apart = definition.model_copy(update={"store": definition.store.below(migration.folder), "source": source})
+    return Shadow(migration, apart, ledger_of(apart, clock))
 
 
 def _changed(shadow: Shadow) -> KnownFile | None:
@@ -138,11 +149,12 @@ def still_there(shadow: Shadow) -> Iterator[None]:
 
 
 def _check_is_there(shadow: Shadow, error: Exception | None = None) -> None:
-    now = mark(shadow.definition.root)
-    if now is None:
-        shutil.rmtree(shadow.definition.root, ignore_errors=True)  # files that this build wrote after the drop
-    if now is None or now != shadow.mark:
-        raise MigrationRefused(GIVEN_UP) from error
+    tables = shadow.definition.store
+    if is_there(tables):
+        return
+    remove = drop_tables if is_begun(tables) else forget
+    remove(pipeline_of(tables), shadow.migration)  # files that this build wrote after the drop
+    raise MigrationRefused(GIVEN_UP) from error
 
 
 def catch_up(shadow: Shadow, spark: Callable[[], SparkSession], clock: Clock, *, finish: bool, note: Note) -> int:
@@ -190,7 +202,7 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
     goes_on = continues(definition, commit.stored, commit.fingerprint)
     if goes_on and not columns_to_add(definition, commit) and ADDED not in commit.stored:
         raise NothingToMigrate(
-            f"{definition.root} needs no migration to this definition:"
+            f"{definition.store} needs no migration to this definition:"
             f" `{to_paste('run', definition.file)}` continues with it"
         )
     assert definition.spec, "the user's own code is loaded, or refused"
@@ -202,7 +214,7 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
             f" `{to_paste('migrate', definition.file, '--undo', *WHY)}`"
         )
     check_warehouse(definition)
-    check_place(definition.source, definition.root, commit)
+    check_place(definition.source, definition.store, commit)
     check_spelling(ledger.tables, commit, [*definition.source.key, *definition.outputs])
     if uses_processing_time(definition.window):
         raise MigrationRefused(

@@ -14,10 +14,8 @@ is killed before the first commit has changed nothing. If it is killed later, th
 from __future__ import annotations
 
 import json
-import shutil
 import uuid
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.pinned import Pinned
@@ -27,19 +25,18 @@ from windowlib.contract.result_tables import RESULT_CHANGES, RESULTS
 from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.decisions.decision_batch import publish_decision
 from windowlib.definition.definition import Definition
-from windowlib.delta.tables import Tables
 from windowlib.ledger.decision import Decision
 from windowlib.ledger.history import commits_of
-from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
-from windowlib.ledger.migration import MIGRATED, drop_tables
+from windowlib.ledger.ledger import Clock, wall_clock_ms
+from windowlib.ledger.migration import MIGRATED, drop_tables, forget, migrations
 from windowlib.ledger.prepare import TableChange
-from windowlib.ledger.rows import Commit
 from windowlib.migrations import files
 from windowlib.migrations.batch import (
     GetSpark,
     MigrationOutcome,
     MigrationRequest,
     newest_snapshot,
+    removed_at_end,
     staged,
     switch_batch,
 )
@@ -89,22 +86,17 @@ def compare(
     ledger = ledger_of(definition, clock)
     commit = ledger.state().commit
     assert commit is not None, "there is something to migrate"
-    folder = shadow.definition.root / f"_compared-{uuid.uuid4()}"  # another command may compare the same tables
-    with still_there(shadow), bounded(definition.batch_timeout_ms, "the comparison", spark()):
-        return _compared(definition, ledger, commit, shadow, folder, spark)
-
-
-def _compared(
-    definition: Definition, ledger: Ledger, commit: Commit, shadow: Shadow, folder: Path, spark: GetSpark
-) -> MigrationDifference:
-    try:
+    folder = f"_compared-{uuid.uuid4()}"  # another command may compare the same tables
+    with (
+        still_there(shadow),
+        bounded(definition.batch_timeout_ms, "the comparison", spark()),
+        removed_at_end(shadow.definition.store.below(folder)) as place,
+    ):
         here = PipelineSnapshot(ledger.tables, commit.versions)
         _check_types(here, shadow)
-        staging = Staging(folder, "compared", definition.root, spark())
+        staging = Staging(place, definition.store, "compared", spark())
         sides = MigrationSide(Pinned(here.tables, here.versions, spark()), commit), _side(shadow, spark())
         return difference(definition, *sides, staging, 0)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _side(shadow: Shadow, spark: SparkSession) -> MigrationSide:
@@ -135,7 +127,10 @@ def switch(definition: Definition, shadow: Shadow, spark: GetSpark, request: Mig
             catch_up(shadow, spark, request.clock, finish=is_finished(pipeline.state), note=request.note)
         with bounded(definition.batch_timeout_ms, "the switch", spark()):
             done = _switched(definition, pipeline, shadow, spark(), request)
-    drop_tables(definition.root, shadow.migration)
+        for other in migrations(definition.store):
+            if other != shadow.migration:
+                forget(definition.store, other)  # another command began it at the same time
+    drop_tables(definition.store, shadow.migration)
     return done
 
 
@@ -153,14 +148,14 @@ def _switched(
             side = MigrationSide(Pinned(ledger.tables, here.versions, spark), commit)
             differences = difference(definition, side, _side(shadow, spark), staging, batch_id)
             new = PipelineSnapshot(shadow.ledger.tables, built.versions)
-            changes = [_from_shadow(name, here, new, staging, ledger.tables, after) for name in COMMIT_ORDER]
-            check_exist(new.tables[RESULTS.name], new.files(RESULTS.name))  # an engine may skip a missing file
+            changes = [_from_shadow(name, here, new, staging, after) for name in COMMIT_ORDER]
+            check_exist(new.tables, RESULTS.name, new.files(RESULTS.name))  # an engine may skip a missing file
         cuts = tuple(_cuts(shadow, after))
         migration = shadow.migration
         decision = Decision(
             "migrate", request.who, request.reason, migration=migration.id, changed=migration.changed, cuts=cuts
         )
-        place = place_of(definition.source, definition.root)
+        place = place_of(definition.source, definition.store)
         stored = json.dumps({**built.stored, PLACE: place, MIGRATED: batch_id}, sort_keys=True)
         target = replace(built, definition=stored)
         publish_decision(pipeline, switch_batch(batch_id, pipeline.state, target, decision, changes, differences))
@@ -168,12 +163,13 @@ def _switched(
 
 
 def _from_shadow(
-    name: str, here: PipelineSnapshot, new: PipelineSnapshot, staging: Staging, into: Tables, after_batch: int
+    name: str, here: PipelineSnapshot, new: PipelineSnapshot, staging: Staging, after_batch: int
 ) -> TableChange:
+    """Change that brings the files of a new table into the pipeline's table."""
     if name == RESULT_CHANGES.name:
         schemas = [schema for schema in (here.schema(RESULTS.name), new.schema(RESULTS.name)) if schema is not None]
         return files.feed(staging, here, schemas)
-    add = files.moved(new, name, into, staging.attempt, after_batch)
+    add = files.moved(new, name, here.tables, staging.attempt, after_batch)
     change = files.appended if name in KEEP else files.replaced
     return change(name, here, add, new.schema(name))
 

@@ -58,19 +58,19 @@ def undo(definition: Definition, spark: GetSpark, request: MigrationRequest) -> 
             )
         with bounded(definition.batch_timeout_ms, "undo", spark()):
             outcome = _undone(definition, pipeline, done, spark(), request)
-    forget(definition.root, done[1])
+    forget(definition.store, done[1])
     return outcome
 
 
 def _nothing_switched(definition: Definition) -> None:
     tidy(definition)
-    built = migrations(definition.root)
+    built = migrations(definition.store)
     if not built:
         raise NothingToMigrate(
             "no migration can be undone: none was begun, or the newest is already finished or undone"
         )
     for begun in built:
-        forget(definition.root, begun)
+        forget(definition.store, begun)
 
 
 def _undone(
@@ -84,7 +84,7 @@ def _undone(
     base = max(
         (commit for commit in commits_of(ledger.tables) if commit.batch_id < number), key=lambda commit: commit.batch_id
     )
-    check_kept(ledger.root, base.batch_id, f"no way back to before the migration of batch {number}")
+    check_kept(ledger.store, base.batch_id, f"no way back to before the migration of batch {number}")
     here, then = newest_snapshot(pipeline), PipelineSnapshot(ledger.tables, base.versions)
     for name in COMMIT_ORDER:
         so_that = f"no way back to before the migration of batch {number}"
@@ -136,16 +136,16 @@ def finish_prepared(
 def tidy(definition: Definition, clock: Clock = wall_clock_ms) -> None:
     """Deletes the remaining files of switched, undone or finished migrations; a killed command leaves them."""
     ledger = ledger_of(definition, clock)
-    begun = {entry.id: entry for entry in migrations(definition.root)}
+    begun = {entry.id: entry for entry in migrations(definition.store)}
     if not begun:
         return
     for kept in migration.finished(ledger):
-        forget(definition.root, kept)
+        forget(definition.store, kept)
     done = switched(ledger)
     if done:
-        drop_tables(definition.root, done[1])
+        drop_tables(definition.store, done[1])
     for commit in commits_of(ledger.tables):
         later = done is None or commit.batch_id > done[0]
         if later and commit.decision and commit.decision.kind == "migrate_undo":
             for left in (entry for entry in begun.values() if entry.id == commit.decision.migration):
-                forget(definition.root, left)
+                forget(definition.store, left)

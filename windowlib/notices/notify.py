@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from windowlib.definition.commands import WHY, to_paste
@@ -23,6 +22,7 @@ from windowlib.ledger.acknowledgements import Acknowledged, acknowledged, acknow
 from windowlib.ledger.notices import Notice, ReportedNotices, add, reported
 from windowlib.notices.situations import Situation, failure, situations
 from windowlib.notices.webhook import Undelivered, post
+from windowlib.storage.store import Store
 
 HandOver = Callable[[Mapping[str, Any]], None]
 TRIES = 5  # attempts to add rows while other processes add rows
@@ -57,7 +57,7 @@ def notify(
         return False
     try:
         outcomes = list(_sent(definition, _claimed(definition, ended, now_ms), to_airflow))
-        keep(definition.root, outcomes)
+        keep(definition.store, outcomes)
     except Exception as error:  # a notice that is not sent must not fail a run
         note(f"{definition.name}: notices could not be judged or stored: {type(error).__name__}: {error}")
         return False
@@ -67,10 +67,10 @@ def notify(
     return bool(outcomes)
 
 
-def keep(root: Path, outcomes: Sequence[Notice]) -> None:
+def keep(store: Store, outcomes: Sequence[Notice]) -> None:
     """Stores the outcomes of deliveries. Tries again while other processes add notices."""
     for _ in range(TRIES):
-        if not outcomes or add(root, reported(root), outcomes):
+        if not outcomes or add(store, reported(store), outcomes):
             return
 
 
@@ -96,10 +96,11 @@ def message(definition: Definition, step: PendingNotice) -> dict[str, Any]:
 
 def _claimed(definition: Definition, ended: CommandOutcome, now_ms: int) -> list[PendingNotice]:
     """Claims the due notices: adds their rows in one commit, so that no other process sends these notices."""
+    store = definition.store
     for _ in range(TRIES):
-        before = reported(definition.root)
+        before = reported(store)
         steps = list(_steps(definition, before, ended, now_ms))
-        if not steps or add(definition.root, before, [step.notice for step in steps]):
+        if not steps or add(store, before, [step.notice for step in steps]):
             return [step for step in steps if step.notice.delivered is None]
     return []  # other processes were faster each time: they have sent the notices, or the next run sends them
 
@@ -112,7 +113,7 @@ def _steps(
     if ended.error is not None:
         holding["failure"] = failure(definition.file, ended.error)
     holding = {key: situation for key, situation in holding.items() if situation.kind in definition.notify.about}
-    acknowledgements = acknowledged(Tables(definition.root), now_ms) if holding or before.open else {}
+    acknowledgements = acknowledged(Tables(definition.store), now_ms) if holding or before.open else {}
     for key, situation in holding.items():
         if not acknowledgement_of(acknowledgements, key):
             yield from _notice_of_situation(situation, before.open.get(key), now_ms)

@@ -21,6 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from windowlib.batches.may_run import decision_command
 from windowlib.batches.planning import ledger_of
@@ -32,6 +33,7 @@ from windowlib.definition.toml.durations import UNITS, format_duration
 from windowlib.definition.toml.source import Source
 from windowlib.definition.uses import Uses
 from windowlib.delta import row_groups
+from windowlib.delta.data_files import parquet_file
 from windowlib.delta.tables import Tables
 from windowlib.inspection.checks import checks
 from windowlib.ledger.ledger import Ledger
@@ -42,6 +44,7 @@ from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.quality.check import CheckResult, column_of, in_words, without_examples
 from windowlib.quality.validations import stored_outcome, stored_outcomes
 from windowlib.source.listing import waiting_files
+from windowlib.storage.store import Store
 
 KINDS = ("failure", "decision", "warning", "silence", "freshness", "clock")
 LONGEST = 500  # characters of a sentence
@@ -120,7 +123,7 @@ def _died(file: Path, ledger: Ledger, state: LedgerState) -> Iterator[Situation]
 def _warnings(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Iterator[Situation]:
     """Situations of failed warnings in the newest batch of `dq_results`, which omits abandoned and undone batches."""
     judged = ledger.tables[DQ_RESULTS.name].newest_batch(state.pinned(DQ_RESULTS.name))
-    newest = None if judged is None else stored_outcome(definition.root, judged)
+    newest = None if judged is None else stored_outcome(definition.store, judged)
     if newest is None:
         return
     checks_by_name = dict(_by_name(in_words(newest.suites, newest.figures)))
@@ -136,9 +139,11 @@ def _warnings(definition: Definition, ledger: Ledger, state: LedgerState, now_ms
         yield Situation(f"warning.{about}", "", sentence[:LONGEST], newest.batch_id, command)
 
 
-def checks_judged(root: Path) -> list[str]:
+def checks_judged(store: Store) -> list[str]:
     """Names of checks that can follow `warning.`, from the newest judged batch; empty if no batch was judged."""
-    return [about for batch in stored_outcomes(root, 1) for about, _ in _by_name(in_words(batch.suites, batch.figures))]
+    return [
+        about for batch in stored_outcomes(store, 1) for about, _ in _by_name(in_words(batch.suites, batch.figures))
+    ]
 
 
 def _by_name(results: Sequence[CheckResult]) -> Iterator[tuple[str, CheckResult]]:
@@ -222,13 +227,13 @@ def _unread(source: Source, uses: Uses, tables: Tables, state: LedgerState) -> I
 
     Raises `WindowError` if the source cannot be listed.
     """
-    planned = state.plan.files if state.plan else ()
+    planned, set_aside = state.plan.files if state.plan else (), files_set_aside(tables.store)
     waiting = waiting_files(source, uses, tables, state.commit, check=False)
     for modified_ns in (*(file.modified_ns for file in planned), *(file.modified_ns for file in waiting)):
         yield modified_ns // PER_FILE_NS
-    for path in files_set_aside(tables.root):
-        if (source.path / path).is_file():
-            yield (source.path / path).stat().st_mtime_ns // PER_FILE_NS
+    for info in source.store.infos([*set_aside]):
+        if info is not None:
+            yield info.modified_ns // PER_FILE_NS
 
 
 def _usual_silence_ms(arrived_ms: Sequence[int]) -> int | None:
@@ -260,12 +265,12 @@ def _arrivals(ledger: Ledger, state: LedgerState) -> list[int]:
         since_ns = compacted[OPENED].high["modified_ns"]
     times = {file.high["modified_ns"] for file in files if file.rows == 1 and "modified_ns" in file.high}
     for file in compacted[:OPENED]:
-        times.update(_modified(table.folder / file.path, since_ns))
+        times.update(_modified(parquet_file(table.store, file.path, file.size_bytes), since_ns))
     return sorted(time // PER_FILE_NS for time in times if time >= since_ns)
 
 
-def _modified(path: Path, since_ns: int) -> list[int]:
+def _modified(file: pq.ParquetFile, since_ns: int) -> list[int]:
     """Modification times in ns from a file of `source_files`. Skips row groups with only times before `since_ns`."""
-    rows = row_groups.holding(path, {"modified_ns": lambda low, high: high >= since_ns}, MODIFIED)
+    rows = row_groups.holding(file, {"modified_ns": lambda low, high: high >= since_ns}, MODIFIED)
     times: list[int] = rows["modified_ns"].drop_null().to_pylist()
     return times

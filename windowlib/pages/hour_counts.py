@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windowlib.batches.result_figures import in_ms
-from windowlib.delta import disk
 from windowlib.pages.gaps import HOUR_MS
+from windowlib.storage.store import Store
 
-FILE = Path("pages") / "hours.json"
+FILE = "pages/hours.json"
 MOST_HOURS = 1_000_000  # longest span of a file that is counted in an array
 
 Ints = NDArray[np.int64]
@@ -99,17 +98,17 @@ def numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
 class HourCountCache:
     """Counts of files, valid for one counting rule (`terms`): `stored` by the last page, `requested` by this page."""
 
-    root: Path
+    store: Store
     terms: str
     stored: dict[str, HourCounts] = field(default_factory=dict)
     requested: dict[str, HourCounts] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, root: Path, terms: str) -> HourCountCache:
+    def read(cls, store: Store, terms: str) -> HourCountCache:
         """Reads the counts stored for the same `terms`; empty if the file is missing or cannot be read."""
-        cache = cls(root, terms)
+        cache = cls(store, terms)
         with suppress(OSError, ValueError, TypeError, KeyError):
-            kept = json.loads((root / FILE).read_text(encoding="utf-8"))
+            kept = json.loads(store.get(FILE) or b"{}")
             if kept["terms"] == terms:
                 cache.stored = {name: _counts(file) for name, file in kept["files"].items()}
         return cache
@@ -129,7 +128,7 @@ class HourCountCache:
             for name, counted in self.requested.items()
         }
         with suppress(OSError):
-            disk.put(self.root / FILE, json.dumps({"terms": self.terms, "files": files}))
+            self.store.put(FILE, json.dumps({"terms": self.terms, "files": files}).encode())
 
 
 def _counts(stored: Any) -> HourCounts:

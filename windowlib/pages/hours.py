@@ -23,6 +23,7 @@ from windowlib.model.spec import WindowSpec
 from windowlib.pages.gaps import HOUR_MS, must_have_ended, notes, step_ms
 from windowlib.pages.hour_counts import HourCountCache, HourCounts, counts, numbers, times_ms
 from windowlib.pages.newest_rows import RecentRun
+from windowlib.storage.object_file import opened
 
 HOURS = 72
 STARTS = ("window_start_ms", "state_window_start_ms")  # columns of windows, otherwise of slices
@@ -78,7 +79,7 @@ class CountingRule:
 
     def results(self, file: DataFile) -> HourCounts:
         """Counts the results in a file. Reads window ends only if windows may extend to an hour without a start."""
-        stored = pq.ParquetFile(self.tables["results"].folder / file.path)
+        stored = self._opened("results", file)
         data = stored.read(columns=["window_start", *([self.counted] if self.counted else [])])
         has_start = pc.is_valid(data["window_start"]) if data["window_start"].null_count else None
         data = data if has_start is None else data.filter(has_start)
@@ -100,7 +101,7 @@ class CountingRule:
 
     def in_flight(self, file: DataFile, watermark_ms: int | None) -> HourCounts:
         """Counts the windows, or slices, that the watermark has not passed. These windows are not in `results`."""
-        stored = pq.ParquetFile(self.tables["open_windows"].folder / file.path)
+        stored = self._opened("open_windows", file)
         names = stored.schema_arrow.names
         start = next((name for name in STARTS if name in names), None)
         if start is None or "elements" not in names:
@@ -116,11 +117,12 @@ class CountingRule:
 
     def late(self, file: DataFile) -> HourCounts:
         """Counts the late events in a file that no rerun has readmitted."""
-        data = pq.ParquetFile(self.tables["late_events"].folder / file.path).read(
-            columns=["event_time", "readmitted_by"]
-        )
+        data = self._opened("late_events", file).read(columns=["event_time", "readmitted_by"])
         data = data.filter(pc.and_(pc.is_null(data["readmitted_by"]), pc.is_valid(data["event_time"])))
         return counts(times_ms(data["event_time"]), np.zeros(data.num_rows, np.int64))
+
+    def _opened(self, table: str, file: DataFile) -> pq.ParquetFile:
+        return pq.ParquetFile(opened(self.tables[table].store, file.path, file.size_bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ def hours(definition: Definition, tables: Tables, runs: Sequence[RecentRun], *, 
     files = {name: tables[name].files(versions.get(name)) for name in ("results", "late_events", "open_windows")}
     span, chosen = _span(files["results"], end_ms)
     counting = CountingRule.of(definition, tables, span)
-    cache = HourCountCache.read(definition.root, counting.terms)
+    cache = HourCountCache.read(definition.store, counting.terms)
     published, in_flight, late = ByHour(), ByHour(), ByHour()
     for file in chosen:
         published.add(cache.of(f"results/{file.path}", partial(counting.results, file)), span)

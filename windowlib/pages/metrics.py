@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
-from windowlib.delta import disk
 from windowlib.delta.tables import Tables
 from windowlib.inspection.reported_situations import situations
 from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.rows import LedgerState
 from windowlib.pages.newest_rows import RecentRun, Tail, tail
 from windowlib.quality.firings import windows_fired
+from windowlib.storage.store import Store
 
 FILE = "metrics.prom"
 FEW = 50  # rows of the ledger; a batch has four or five
@@ -62,7 +61,7 @@ def samples_of(definition: Definition, now_ms: int, tables: Tables, state: Ledge
     """Samples of a pipeline. `newest` is the end of its ledger, which the caller has read."""
     values: dict[str, float | None] = {
         "waiting_for_decision": int(state.plan is not None and state.is_refused),
-        "situations": sum(situation.sentence is not None for situation in situations(definition.root, tables, now_ms)),
+        "situations": sum(situation.sentence is not None for situation in situations(definition.store, tables, now_ms)),
     }
     values |= _newest_values(newest.runs[0]) if newest.runs else {}
     values |= _reading_values(reading) if (reading := next(_reading(newest), None)) else {}
@@ -97,9 +96,9 @@ def exposed(gauge_samples: Iterable[Sample]) -> str:
     return "\n".join([*lines, "# EOF\n"])
 
 
-def write(gauge_samples: Iterable[Sample], folder: Path) -> Path:
-    """Writes the gauges of some pipelines into a folder and returns the file. Readers never see a partial file."""
-    return disk.put(folder / FILE, exposed(gauge_samples))
+def write(gauge_samples: Iterable[Sample], store: Store) -> None:
+    """Writes the gauges of some pipelines. Readers never see a part of them."""
+    store.put(FILE, exposed(gauge_samples).encode())
 
 
 def _newest_values(run: RecentRun) -> dict[str, float | None]:

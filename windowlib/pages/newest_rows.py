@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +23,8 @@ from windowlib.ledger.owner import Owner
 from windowlib.ledger.rerun_request import Rerun, rerun_of
 from windowlib.ledger.rows import at_ms_of
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
+from windowlib.storage.object_file import ObjectFile, opened
+from windowlib.storage.store import Store
 
 RUNS_SHOWN = 60  # in plots and lists
 LEDGER_ROWS = 6_000  # rows that are read: about 1,500 batches, a day with one batch per minute
@@ -169,19 +170,21 @@ def _ledger_rows(table: Table, version: int | None, at_most: int) -> list[dict[s
 def _newest_groups(table: Table, version: int | None) -> Iterator[pa.Table]:
     """Row groups of the ledger, newest first."""
     for file in sorted(table.files(version), key=lambda file: -file.high["sequence"]):
-        path = table.folder / file.path
-        yield from _rows_of_small(path) if file.rows <= data_files.ROWS_PER_GROUP else _groups_of(path)
+        is_small = file.rows <= data_files.ROWS_PER_GROUP
+        place = table.store, file.path, file.size_bytes
+        yield from _rows_of_small(*place) if is_small else _groups_of(*place)
 
 
-def _groups_of(path: Path) -> Iterator[pa.Table]:
+def _groups_of(store: Store, path: str, size_bytes: int) -> Iterator[pa.Table]:
     columns = pa.schema([LEDGER.columns.field(name) for name in COLUMNS]) if LEDGER.columns else pa.schema([])
-    return (rows for rows, _ in row_groups.newest_first(path, "sequence", columns))
+    parquet = data_files.parquet_file(store, path, size_bytes)
+    return (rows for rows, _ in row_groups.newest_first(parquet, "sequence", columns))
 
 
 @lru_cache(maxsize=2 * small.SMALL_FILES)
-def _rows_of_small(path: Path) -> Sequence[pa.Table]:
+def _rows_of_small(store: Store, path: str, size_bytes: int) -> Sequence[pa.Table]:
     """The only row group of a small file. Cached, because a page, its metrics and the next page need the rows."""
-    return list(_groups_of(path))
+    return list(_groups_of(store, path, size_bytes))
 
 
 def rows_of_newest(
@@ -212,22 +215,24 @@ def parts_of_newest(
     """Yields the rows of `rows_of_newest` file by file: the file, and its rows as an Arrow table."""
     left = at_most
     for file in newest_files(files)[:FILES_READ]:
-        part = _first_rows(tables[name].folder / file.path, left, where, columns)
+        part = _first_rows(opened(tables[name].store, file.path, file.size_bytes), left, where, columns)
         yield file, part
         left -= part.num_rows
         if left <= 0:
             break
 
 
-def _first_rows(path: Path, at_most: int, where: pc.Expression | None, columns: Collection[str] | None) -> pa.Table:
+def _first_rows(
+    file: ObjectFile, at_most: int, where: pc.Expression | None, columns: Collection[str] | None
+) -> pa.Table:
     """First rows of a file that match `where`. Without `where`, no other rows are decoded."""
     if where is not None:
         from pyarrow import dataset  # imports pandas
 
-        data = dataset.dataset(path, format="parquet", partitioning=None)
-        wanted = None if columns is None else [name for name in data.schema.names if name in columns]
+        data = dataset.ParquetFileFormat().make_fragment(file)
+        wanted = None if columns is None else [name for name in data.physical_schema.names if name in columns]
         return data.scanner(filter=where, columns=wanted).head(at_most)
-    stored = pq.ParquetFile(path)
+    stored = pq.ParquetFile(file)
     names = [name for name in stored.schema_arrow.names if columns is None or name in columns]
     batches = stored.iter_batches(max(1, at_most), columns=names, use_threads=False)
     batch = next(iter(batches), None)

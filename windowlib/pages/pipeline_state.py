@@ -82,7 +82,7 @@ def observe_pipeline(definition: Definition, now_ms: int, ledger: Ledger | None 
         ledger=state,
         status=look(definition, now_ms, ledger, whole=False),
         tail=tail(ledger.tables, state.version),
-        checked=stored_outcomes(definition.root, RUNS_SHOWN),
+        checked=stored_outcomes(definition.store, RUNS_SHOWN),
         still=[situation.sentence for situation in standing_still(definition, ledger, state, now_ms)],
     )
 

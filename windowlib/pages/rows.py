@@ -30,6 +30,7 @@ from windowlib.pages.newest_rows import RecentRun, parts_of_newest, rows_of_newe
 from windowlib.plans.admission import REASONS
 from windowlib.publication.key import Key, key_of, key_text
 from windowlib.reruns.preview_text import HIDDEN
+from windowlib.storage.object_file import opened
 
 EXAMPLES = 10  # rows per reason, or per hour
 LATE_LOOKED_AT, LATE_HOURS = 2_000, 8
@@ -111,7 +112,8 @@ def results(
     window = [*definition.source.key, "window_start", "window_end"]
     columns = [*window, *definition.outputs, FILLED, "timing", "firing", "batch_id"]
     if files := tables["results"].files(versions.get("results")):
-        schema = pq.read_schema(tables["results"].folder / files[0].path)
+        first = opened(tables["results"].store, files[0].path, files[0].size_bytes)
+        schema = pq.read_schema(first)
         files = [file for file in files if filter_.may_be_in(file, schema)]
         at_most = RESULTS_FOUND if looked_for else RESULTS_SHOWN
         rows = rows_of_newest(tables, "results", files, at_most, filter_.where(schema), columns)

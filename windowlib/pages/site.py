@@ -12,7 +12,6 @@ from types import MappingProxyType
 from urllib.parse import quote
 
 from windowlib.definition.definition import Definition
-from windowlib.delta import disk
 from windowlib.ledger.ledger import Ledger
 from windowlib.model.errors import InvalidSpec
 from windowlib.pages import metrics
@@ -20,29 +19,30 @@ from windowlib.pages.overview import Overview, in_order, unreadable
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.pipeline_state import ObservedPipeline, observe_pipeline
 from windowlib.pages.render import PageLinks, home_page, pipeline_page
-from windowlib.quality.stores import store
+from windowlib.quality import stores
+from windowlib.storage.store import Store
 
 FOLDER = "pages"
 PAGE = "index.html"
 WITHIN = PageLinks(pipeline=lambda name: PAGE, home=f"../{PAGE}")  # links of a pipeline's page below the home page
 
 
-def report(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> Path:
-    """Writes the page of a pipeline into `<root>/pages`, and its metrics next to the tables. Returns the page's path.
+def report(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> str:
+    """Writes the page of a pipeline into `pages`, and its metrics next to the tables. Returns the page's address.
 
     For `ledger`, see `observe_pipeline`.
     """
     place, observed = PageLinks(pipeline=lambda name: PAGE, home=None), observe_pipeline(definition, now_ms, ledger)
     _store(observed)
-    metrics.write(_samples(observed), definition.root)
-    return disk.put(definition.root / FOLDER / PAGE, pipeline_page(pipeline(observed, keep=True), place))
+    metrics.write(_samples(observed), definition.store)
+    return _put(definition.store, f"{FOLDER}/{PAGE}", pipeline_page(pipeline(observed, keep=True), place))
 
 
 @dataclass(frozen=True, slots=True)
 class SiteBuild:
-    """Pages to open, and the errors of pipelines that could not be read."""
+    """Addresses of pages to open, and the errors of pipelines that could not be read."""
 
-    pages: list[Path] = field(default_factory=list)
+    pages: list[str] = field(default_factory=list)
     errors: list[tuple[Definition, Exception]] = field(default_factory=list)
 
 
@@ -59,9 +59,9 @@ def reports(definitions: Sequence[Definition], now_ms: int, say: Callable[[str],
 
 
 def site(
-    definitions: Sequence[Definition], folder: Path, now_ms: int, mistakes: Mapping[Path, str] = MappingProxyType({})
+    definitions: Sequence[Definition], store: Store, now_ms: int, mistakes: Mapping[Path, str] = MappingProxyType({})
 ) -> SiteBuild:
-    """Writes a home page, a page of each pipeline, and their metrics into a folder. Returns the home page.
+    """Writes a home page, a page of each pipeline, and their metrics into a storage. Returns the home page.
 
     `mistakes` has the reasons why definitions cannot be used, by file. Such pipelines, and pipelines that cannot be
     read, get a row and a page with the reason. Raises `InvalidSpec` if two pipelines have the same name.
@@ -84,12 +84,12 @@ def site(
         else:
             samples += page_samples
             rows.append(page.overview)
-            disk.put(folder / folders[definition.name] / PAGE, pipeline_page(page, WITHIN))
+            _put(store, f"{folders[definition.name]}/{PAGE}", pipeline_page(page, WITHIN))
     for row in broken:
-        disk.put(folder / folders[row.name] / PAGE, home_page([row], now_ms, WITHIN))
-    metrics.write(samples, folder)
+        _put(store, f"{folders[row.name]}/{PAGE}", home_page([row], now_ms, WITHIN))
+    metrics.write(samples, store)
     place = PageLinks(pipeline=lambda name: f"{quote(folders[name])}/{PAGE}", home=None)
-    built.pages.append(disk.put(folder / PAGE, home_page(in_order([*rows, *broken]), now_ms, place)))
+    built.pages.append(_put(store, PAGE, home_page(in_order([*rows, *broken]), now_ms, place)))
     return built
 
 
@@ -128,4 +128,10 @@ def _samples(observed: ObservedPipeline) -> list[metrics.Sample]:
 def _store(observed: ObservedPipeline) -> None:
     """Updates the Great Expectations stores with the outcomes of a pipeline."""
     if observed.checked:
-        store(observed.definition.root, observed.checked)
+        stores.store(observed.definition.store, observed.checked)
+
+
+def _put(store: Store, path: str, page: str) -> str:
+    """Writes a page. Returns its address."""
+    store.put(path, page.encode())
+    return f"{store}/{path}"

@@ -31,7 +31,7 @@ def rows_in_no_window(definition: Definition, tables: Tables, state: LedgerState
         return []
     batch_id, examples = state.plan.batch_id, []
     try:
-        prepared = prepare.read(tables.root, state.prepared)
+        prepared = prepare.read(tables.store, state.prepared)
     except prepare.Unreadable:  # decided after `state` was read, or damaged; the next run reports damage
         return []
     for change in prepared.changes:
@@ -46,7 +46,7 @@ def rows_in_no_window(definition: Definition, tables: Tables, state: LedgerState
 
 def wrong_results(definition: Definition, batch_id: int) -> list[TextRows]:
     """Some wrong results for each check that prevents the publication, with key and window."""
-    checked = stored_outcome(definition.root, batch_id)
+    checked = stored_outcome(definition.store, batch_id)
     outcomes = outcomes_of(definition, checked) if checked else []
     return [
         TextRows(

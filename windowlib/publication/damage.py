@@ -12,21 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from windowlib.contract.tables import TABLES
 from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.definition.instants import iso_instant
 from windowlib.delta import log
 from windowlib.delta.commits import LostFiles
+from windowlib.delta.data_files import missing, parquet_file
 from windowlib.delta.tables import Table, Tables
 from windowlib.ledger.history import committed_before
 from windowlib.ledger.prepare import APP_ID
 from windowlib.model.errors import WindowError, is_of_storage, reason_of
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from windowlib.delta.data_files import DataFile
@@ -79,46 +79,47 @@ class InspectionDepth:
     text: str = ""
     left: int = ROWS_OF_BYTES
 
-    def damage(self, path: Path, file: DataFile) -> str | None:
+    def damage(self, store: Store, file: DataFile) -> str | None:
         """Reason why an existing file cannot be read; None if no damage was found."""
-        if (size_bytes := path.stat().st_size) != file.size_bytes:
+        size_bytes = store.sizes([file.path])[0] or 0
+        if size_bytes != file.size_bytes:
             return f"it has {size_bytes:,} bytes, and had {file.size_bytes:,} when it was written"
-        if path.name in self.text:
-            return _unreadable(path, rows=True)
+        if file.path.rpartition("/")[2] in self.text:
+            return _unreadable(store, file, rows=True)
         if not self.footers:
             return None
         self.left -= size_bytes
-        return _unreadable(path, rows=self.left >= 0)
+        return _unreadable(store, file, rows=self.left >= 0)
 
 
 def check_all(tables: Tables, depth: InspectionDepth) -> None:
     """Checks all files that the newest versions of all tables name, by `check_exist` and `check_undamaged`."""
     for name in TABLES:
         files = tables[name].files(tables[name].version())
-        check_exist(tables[name], files)
-        check_undamaged(tables[name], files, depth)
+        check_exist(tables, name, files)
+        check_undamaged(tables, name, files, depth)
 
 
-def check_exist(table: Table, files: Iterable[DataFile]) -> None:
-    """Raises `LostFiles` unless all `files` exist."""
-    if gone := sorted(file.path for file in files if not (table.folder / file.path).exists()):
-        raise LostFiles(_sentence(table, gone, "gone"))
+def check_exist(tables: Tables, name: str, files: Iterable[DataFile]) -> None:
+    """Raises `LostFiles` unless all `files` of a table exist."""
+    if gone := missing(tables[name].store, [file.path for file in files]):
+        raise LostFiles(_sentence(tables, name, gone, "gone"))
 
 
-def check_undamaged(table: Table, files: Iterable[DataFile], depth: InspectionDepth) -> None:
-    """Raises `LostFiles` if one of `files`, which all exist, is damaged."""
-    damaged = {file.path: why for file in files if (why := depth.damage(table.folder / file.path, file))}
+def check_undamaged(tables: Tables, name: str, files: Iterable[DataFile], depth: InspectionDepth) -> None:
+    """Raises `LostFiles` if one of the `files` of a table, which all exist, is damaged."""
+    damaged = {file.path: why for file in files if (why := depth.damage(tables[name].store, file))}
     if damaged:
-        raise LostFiles(_sentence(table, sorted(damaged), "damaged", damaged[min(damaged)]))
+        raise LostFiles(_sentence(tables, name, sorted(damaged), "damaged", damaged[min(damaged)]))
 
 
-def _unreadable(path: Path, *, rows: bool) -> str | None:
+def _unreadable(store: Store, file: DataFile, *, rows: bool) -> str | None:
     """Reason why the footer of a file cannot be read. With `rows`, also reads the rows. None if the read succeeds."""
     part = "footer"
     try:
-        file = pq.ParquetFile(path)
+        parquet = parquet_file(store, file.path, file.size_bytes)
         part = "rows"
-        for _ in file.iter_batches() if rows else ():
+        for _ in parquet.iter_batches() if rows else ():
             pass
     except (OSError, pa.ArrowException) as error:
         if is_of_storage(error):
@@ -127,10 +128,11 @@ def _unreadable(path: Path, *, rows: bool) -> str | None:
     return None
 
 
-def _sentence(table: Table, files: list[str], how: str, why: str = "") -> str:
+def _sentence(tables: Tables, name: str, files: list[str], how: str, why: str = "") -> str:
     """Message about missing or damaged files, with the repair. `how` is "gone" or "damaged". `why` describes the damage
     of the first file.
     """
+    table = tables[name]
     newest = table.version()
     assert newest is not None, "a table that names files exists"
     entries = list(_newest_first(table, newest))
@@ -143,17 +145,17 @@ def _sentence(table: Table, files: list[str], how: str, why: str = "") -> str:
     since = f", added by version {added.version}" if added else ""
     such = f"{len(files)} such {'file' if len(files) == 1 else 'files'}"
     return (
-        f"a file of table {table.folder.name} is {how}: version {newest} names {files[0]}{since} ({such}; {by})."
-        f" Nothing was changed. Restore it to {table.folder} from a backup of the warehouse"
-        f"{_without_backup(table, added)}"
+        f"a file of table {table.name} is {how}: version {newest} names {files[0]}{since} ({such}; {by})."
+        f" Nothing was changed. Restore it to {table.store} from a backup of the warehouse"
+        f"{_without_backup(tables, added)}"
     )
 
 
-def _without_backup(table: Table, added: log.LogEntry | None) -> str:
+def _without_backup(tables: Tables, added: log.LogEntry | None) -> str:
     """Repair without a backup: a rollback before the batch that added the file. Empty if no earlier batch exists."""
     batch_id = added.transactions.get(APP_ID) if added else None
     try:
-        before = None if batch_id is None else committed_before(Tables(table.folder.parent), batch_id)
+        before = None if batch_id is None else committed_before(tables, batch_id)
     except (OSError, pa.ArrowException):  # files of the ledger are gone or damaged, too
         before = None
     if before is None:

@@ -16,7 +16,7 @@ from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.definition.plurals import counted
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import data_files, log
-from windowlib.delta.data_files import DataFile, without
+from windowlib.delta.data_files import DataFile, missing, without
 from windowlib.delta.tables import Table, Tables
 from windowlib.ledger.prepare import APP_ID, Publication
 from windowlib.model.errors import WindowError
@@ -46,7 +46,7 @@ class ChangedTable:
 
     @property
     def name(self) -> str:
-        return self.table.folder.name
+        return self.table.name
 
     @property
     def in_words(self) -> list[str]:
@@ -94,7 +94,7 @@ def files_before(change: ChangedTable) -> list[DataFile]:
         if entry.beyond_files:
             raise CannotUndo(
                 f"version {entry.version} of table {change.name} ({entry.operation}) changed its {entry.beyond_files},"
-                f" which windowlib cannot undo. {restore_command(change.table.folder, entry.version - 1)}"
+                f" which windowlib cannot undo. {restore_command(change.table, entry.version - 1)}"
             )
     files = change.table.files(change.ours)
     check_files_exist(change.table, files, f"no way back to version {change.ours} of table {change.name}")
@@ -132,9 +132,9 @@ def files_kept(change: ChangedTable, pinned: int | None) -> list[DataFile]:
 
 def check_files_exist(table: Table, wanted: Iterable[DataFile], cannot: str) -> None:
     """Raises `CannotUndo` if one of `wanted` is deleted. `cannot` names the action that is now impossible."""
-    if gone := [f.path for f in wanted if not (table.folder / f.path).exists()]:
+    if gone := missing(table.store, [file.path for file in wanted]):
         raise CannotUndo(
-            f"{cannot}: {counted(len(gone), 'deleted file')} of table {table.folder.name}, such as {gone[0]}."
+            f"{cannot}: {counted(len(gone), 'deleted file')} of table {table.name}, such as {gone[0]}."
             " VACUUM deletes files after delta.deletedFileRetentionDuration. Restore them from a backup of the"
             " warehouse"
         )
@@ -148,9 +148,9 @@ def rows_changed(
     Reads only files that differ. If these files hold more than `at_most` rows, or if a file is missing, compares only
     row counts.
     """
-    name, gone, come = table.folder.name, without(before, after), without(after, before)
+    name, gone, come = table.name, without(before, after), without(after, before)
     rows_gone, rows_come = (sum(f.rows for f in files) for files in (gone, come))
-    there = all((table.folder / f.path).exists() for f in (*gone, *come))
+    there = not missing(table.store, [file.path for file in (*gone, *come)])
     if rows_gone + rows_come > at_most or not there:
         return RowChange(name, rows_come, rows_gone, exact=False)
     less, more = _rows(table, gone), _rows(table, come)
@@ -162,7 +162,7 @@ def _rows(table: Table, files: Iterable[DataFile]) -> Counter[str]:
     newest, counts = table.newest(), Counter[str]()
     names = {field.name for field in newest.schema().fields} if newest else set()
     for file in files:
-        read = data_files.read_parquet(table.folder / file.path)
+        read = data_files.read_parquet(table.store, file)
         rows = data_files.rows_of(read.select([name for name in read.column_names if name in names]))
         counts.update(_text({**row, **file.partition}) for row in rows)
     return counts

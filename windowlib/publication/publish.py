@@ -1,18 +1,15 @@
 """Files that Spark wrote, as changes of tables.
 
-Spark writes all output of a batch into a staging folder of the attempt, split by partition columns. This module moves
-the files into the folders of their tables, under names that no other attempt uses, and describes them for a commit. No
-reader sees the files before the commit.
+Spark writes all output of a batch below a staging folder of the attempt, split by partition columns. The files are
+copied to their tables, under names that no other attempt uses (`windowlib.batches.staging`). This module describes them
+for a commit. No reader sees the files before the commit.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltalake import Schema
@@ -27,11 +24,13 @@ from windowlib.delta.table_change import logged
 from windowlib.delta.tables import Table, Tables
 from windowlib.ledger.prepare import TableChange
 from windowlib.model.errors import StateMismatch, WindowError
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+STAGING = "_staging"  # folder below which attempts write, before their files are copied to tables
 _KEEPS_ITS_TYPE = (
     ". A column of results keeps its type: cast the formula in [aggregates] to it, undo the change, or give the new"
     " formula a column of another name"
@@ -80,44 +79,19 @@ def joined(parts: Iterable[Mapping[str, StagedChanges]]) -> dict[str, StagedChan
     return joined_changes
 
 
-def staging_folder(root: Path) -> Path:
-    """Folder to which attempts at a pipeline's batches write, before their files are moved into tables."""
-    return root / "_staging"
+def staged(store: Store, folder: str) -> list[tuple[str, dict[str, str]]]:
+    """Each Parquet file below a folder of a store, with the partition values in its path."""
+    paths = [file.path for file in store.list(f"{folder}/") if file.path.endswith(".parquet")]
+    return [(path, dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)) for path in paths]
 
 
-def staged(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Yields each Parquet file below `folder`, with the partition values in its path."""
-    for path in sorted(folder.rglob("*.parquet")):
-        parts = path.relative_to(folder).parts[:-1]
-        yield path, dict(part.split("=", 1) for part in parts if "=" in part)
+def target(name: str, partition: Mapping[str, Any]) -> str:
+    """Path of a file, relative to its table.
 
-
-def move(path: Path, table: Path, name: str, partition: Mapping[str, Any]) -> DataFile:
-    """Moves one staged file into its table's folder, and returns its description."""
-    there = target(table, name, partition)
-    os.replace(path, table / there)
-    return data_files.data_file(table, there, partition)
-
-
-def link(file: DataFile, table: Path, other: Path, name: str, partition: Mapping[str, Any]) -> DataFile:
-    """Adds a file of `table` to the table `other`. Makes a hard link if the disk supports links, else a copy.
-
-    Columns that only `other` has must be partition columns of `other`. Readers of `other` ignore columns of the file
-    that `other` lacks.
+    >>> target("a.parquet", {"window_day": "2026-01-02"}), target("a.parquet", {})
+    ('window_day=2026-01-02/a.parquet', 'a.parquet')
     """
-    there = target(other, name, partition)
-    try:
-        os.link(table / file.path, other / there)
-    except OSError:
-        shutil.copyfile(table / file.path, other / there)
-    return replace(file, path=there, partition=dict(partition))
-
-
-def target(table: Path, name: str, partition: Mapping[str, Any]) -> str:
-    """Path of a file in its table's folder. Creates the folder of its partition."""
-    folder = "/".join(f"{key}={value}" for key, value in partition.items())
-    (table / folder).mkdir(parents=True, exist_ok=True)
-    return f"{folder}/{name}" if folder else name
+    return "/".join([*(f"{key}={value}" for key, value in partition.items()), name])
 
 
 def table_schema(schema: StructType, columns: list[str], partition: Mapping[str, str]) -> Schema:
@@ -192,13 +166,16 @@ def spark_schema(schema: Schema, partition_by: Collection[str]) -> StructType:
     return StructType.fromJson({"type": "struct", "fields": fields})
 
 
-def table_change(tables: Tables, name: str, changes: StagedChanges, start: int | None) -> TableChange:
-    """Computes the change of one table at version `start`. Writes the rows of `changes` to a file.
+def table_change(
+    tables: Tables, name: str, changes: StagedChanges, start: int | None
+) -> tuple[TableChange, dict[str, bytes]]:
+    """The change of one table at version `start`, and the content of the file with the rows of `changes`, by path.
 
-    Raises `StateMismatch` if the table has other columns than this batch.
+    Writes nothing. Paths are relative to the table. Raises `StateMismatch` if the table has other columns than this
+    batch.
     """
     if not (changes.add or changes.remove or changes.rows or changes.adds_columns):
-        return TableChange(name, start)
+        return TableChange(name, start), {}
     table, spec = tables[name], TABLES[name]
     schema, columns = changes.schema or (spec.schema() if start is None else None), None
     if start is not None and schema is not None:
@@ -211,10 +188,10 @@ def table_change(tables: Tables, name: str, changes: StagedChanges, start: int |
             columns = with_all_columns(present, schema).to_json()
         else:
             _same_columns(table, start, schema)
-    add, remove = changes.add, changes.remove
+    add, remove, contents = changes.add, changes.remove, dict[str, bytes]()
     if changes.rows is not None:
-        add, remove = small.rows_file(table, start, changes.rows, schema)
-    return TableChange(
+        add, remove, contents = small.rows_file(table, start, changes.rows, schema)
+    change = TableChange(
         name,
         start,
         schema.to_json() if schema is not None and start is None else None,
@@ -223,6 +200,7 @@ def table_change(tables: Tables, name: str, changes: StagedChanges, start: int |
         tuple(map(logged, remove)),
         columns,
     )
+    return change, contents
 
 
 def _columns(schema: Schema) -> dict[str, str]:
@@ -238,12 +216,12 @@ def _may_be_added(table: str, have: Mapping[str, str], want: Mapping[str, str]) 
 
 def _same_columns(table: Table, version: int, schema: Schema) -> None:
     have, want = _columns(table.schema(version)), _columns(schema)
-    if table.folder.name == RESULT_CHANGES.name:  # this table keeps the columns of earlier definitions, too
+    if table.name == RESULT_CHANGES.name:  # this table keeps the columns of earlier definitions, too
         have = {name: kind for name, kind in have.items() if name in want}
     if have != want:
         differing = sorted(name for name in have.keys() | want.keys() if have.get(name) != want.get(name))
         columns = [f"{name} is {have.get(name, 'absent')}, now {want.get(name, 'absent')}" for name in differing]
         raise StateMismatch(
-            f"table {table.folder.name} has other columns than this batch: {first_five(columns, '; ')}"
-            + (_KEEPS_ITS_TYPE if table.folder.name in (RESULTS.name, RESULT_CHANGES.name) else "")
+            f"table {table.name} has other columns than this batch: {first_five(columns, '; ')}"
+            + (_KEEPS_ITS_TYPE if table.name in (RESULTS.name, RESULT_CHANGES.name) else "")
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyarrow import fs
 
 from windowlib.contract.tables import OUTSIDE, TABLES
 from windowlib.definition.commands import to_paste
@@ -31,7 +30,7 @@ def read_table(definition: Definition, table: str) -> pa.Table:
     """
     if table not in TABLES:
         raise UnknownTable(f"no table {table!r}; the tables are {', '.join(TABLES)}")
-    ledger = Ledger(definition.root, wall_clock_ms)
+    ledger = Ledger(definition.store, wall_clock_ms)
     state = ledger.state()
     opened = ledger.tables[table]
     if table == "ledger" and state.version is not None:
@@ -41,7 +40,7 @@ def read_table(definition: Definition, table: str) -> pa.Table:
         return TABLES[table].empty() if newest is None else snapshot(opened, newest)
     if state.commit is None:
         raise UnknownTable(
-            f"no batch is committed in {definition.root} yet; run `{to_paste('run', definition.file)}` first"
+            f"no batch is committed in {definition.store} yet; run `{to_paste('run', definition.file)}` first"
         )
     version = state.commit.versions.get(table)
     if version is None:
@@ -51,7 +50,7 @@ def read_table(definition: Definition, table: str) -> pa.Table:
 
 def table_versions(definition: Definition) -> dict[str, int]:
     """Version of each table as of the newest commit."""
-    commit = Ledger(definition.root, wall_clock_ms).state().commit
+    commit = Ledger(definition.store, wall_clock_ms).state().commit
     return dict(commit.versions) if commit else {}
 
 
@@ -64,9 +63,9 @@ def duckdb_views(connection: DuckDBPyConnection, definition: Definition) -> list
 
     versions = table_versions(definition)
     for name, version in versions.items():
-        table = Table(definition.root / name)
+        table = Table(definition.store.below(name))
         files = table.files(version)
-        connection.register(name, dataset(table.at(version), files, _files_of(table)))
+        connection.register(name, dataset(table.at(version), files, table.store))
     return list(versions)
 
 
@@ -77,18 +76,10 @@ def spark_views(spark: SparkSession, definition: Definition) -> list[str]:
     versions = table_versions(definition)
     for name, version in versions.items():
         reader = spark.read.format("delta").option("versionAsOf", version)
-        reader.load(str(definition.root / name)).createOrReplaceTempView(name)
+        reader.load(f"{definition.store.url}/{name}").createOrReplaceTempView(name)
     return list(versions)
 
 
 def snapshot(table: Table, version: int) -> pa.Table:
     """Rows of a table at a version."""
-    return table.at(version).to_pyarrow_table(filesystem=_files_of(table))
-
-
-def _files_of(table: Table) -> fs.FileSystem:
-    """File system with which Arrow reads a table's files.
-
-    deltalake's own file system runs in Arrow's threads, which sometimes abort the process when it ends.
-    """
-    return fs.SubTreeFileSystem(str(table.folder.absolute()), fs.LocalFileSystem())
+    return table.at(version).to_pyarrow_table(filesystem=table.store.filesystem())

@@ -15,18 +15,17 @@ processes.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from pathlib import Path
 
 from deltalake import Schema
 
 from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.definition.plurals import counted
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import disk, log
+from windowlib.delta import log
+from windowlib.delta.data_files import missing
 from windowlib.delta.log_writing import check_can_write
 from windowlib.delta.table_change import FileChange
 from windowlib.delta.tables import Table, Tables
@@ -67,11 +66,11 @@ def judge(tables: Tables, publication: Publication) -> list[TablePublication]:
 
 
 def _judge(table: Table, change: TableChange, identity: str) -> TablePublication:
-    newest, folder = table.version(), table.folder
+    newest = table.version()
     if newest is None or newest == change.start:
-        _check_there(folder, change)
+        _check_there(table, change)
         if newest != change.start:
-            raise ForeignChange(f"table {folder.name} no longer exists: it was at version {change.start}")
+            raise ForeignChange(f"table {table.name} no longer exists: it was at version {change.start}")
         return TablePublication(change, PublicationState.AT_START, newest)
     since = list(log.entries(table.store, -1 if change.start is None else change.start, newest))
     if change.start is None:
@@ -79,12 +78,12 @@ def _judge(table: Table, change: TableChange, identity: str) -> TablePublication
     ours = [entry for entry in since if entry.identity == identity]
     if versions := [entry.version for entry in ours if APP_ID in entry.transactions]:
         return TablePublication(change, PublicationState.DONE, versions[-1])
-    _check_there(folder, change)
-    check_can_write(table.description(newest), table.folder.name)
+    _check_there(table, change)
+    check_can_write(table.description(newest), table.name)
     changed = changed_since(table, change.start, since)
     others = [entry for entry in changed if entry not in ours]
-    _check_not_given_up(folder, others)
-    check_adoptable(folder, others)
+    _check_not_given_up(table, others)
+    check_adoptable(table, others)
     if changed and not ours and change.start is not None:
         check_same_count(table, change.start, newest)
     live = frozenset(file.path for file in table.files(newest))
@@ -93,22 +92,21 @@ def _judge(table: Table, change: TableChange, identity: str) -> TablePublication
         state = PublicationState.AT_START if not since else PublicationState.MOVED_ON
         return TablePublication(change, state, newest)
     old = frozenset(file.path for file in table.files(change.start)) - live  # all these files must be restored
-    if missing := sorted(path for path in old if not (folder / path).exists()):
+    if gone := missing(table.store, sorted(old)):
         raise ForeignChange(
-            f"{counted(len(missing), 'deleted file')} of table {folder.name}, such as {missing[0]}: another program"
+            f"{counted(len(gone), 'deleted file')} of table {table.name}, such as {gone[0]}: another program"
             f" compacted the table while a batch waited. `{to_paste('abandon', THIS, *WHY)}` drops the batch, and"
             " the next run computes it again"
         )
     return TablePublication(change, PublicationState.COMPACTED, newest)
 
 
-def _check_there(folder: Path, change: TableChange) -> None:
+def _check_there(table: Table, change: TableChange) -> None:
     """Raises `Unreadable` if a file to publish is deleted. No log names it yet, so VACUUM may delete it."""
-    within = str(folder)  # strings: with ten thousand files, `Path` objects would cost more time than the disk
-    if gone := [file.path for file in change.add if not os.path.exists(os.path.join(within, file.path))]:
+    if gone := missing(table.store, [file.path for file in change.add]):
         raise Unreadable(
-            f"{counted(len(gone), 'deleted file')} of the prepared batch, such as {folder / gone[0]}. VACUUM with a"
-            " short retention does that. Restore the files from a backup, or drop the batch with"
+            f"{counted(len(gone), 'deleted file')} of the prepared batch, such as {table.store}/{gone[0]}. VACUUM with"
+            " a short retention does that. Restore the files from a backup, or drop the batch with"
             f" `{to_paste('abandon', THIS, *WHY)}`: the next run computes it again"
         )
 
@@ -118,14 +116,14 @@ def is_ours(entry: log.LogEntry) -> bool:
     return entry.identity is not None or APP_ID in entry.transactions
 
 
-def _check_not_given_up(folder: Path, since: Iterable[log.LogEntry]) -> None:
+def _check_not_given_up(table: Table, since: Iterable[log.LogEntry]) -> None:
     """Raises `ForeignChange` if a commit of windowlib in `since` changed rows.
 
     That happens if another command abandons a batch.
     """
     if versions := [entry.version for entry in since if entry.changes_data and is_ours(entry)]:
         raise ForeignChange(
-            f"windowlib itself changed table {folder.name}, version {versions[-1]}, after the waiting batch was"
+            f"windowlib itself changed table {table.name}, version {versions[-1]}, after the waiting batch was"
             " prepared: another run or command has undone a batch. This run changed nothing."
             f" `{to_paste('abandon', THIS, *WHY)}` drops the batch, and the next run computes it again"
         )
@@ -162,18 +160,18 @@ def _not_taken_back(paths: Iterable[str], since: Iterable[log.LogEntry]) -> list
     return [entry for _, entry in kept]
 
 
-def check_adoptable(folder: Path, since: Iterable[log.LogEntry]) -> None:
+def check_adoptable(table: Table, since: Iterable[log.LogEntry]) -> None:
     """Raises `ForeignChange` if one of the commits changed rows or columns."""
     for entry in since:
         if entry.changes_data or entry.changes_columns:
             way_back = (
-                f"Its {entry.beyond_files} changed. {restore_command(folder, entry.version - 1)}"
+                f"Its {entry.beyond_files} changed. {restore_command(table, entry.version - 1)}"
                 if entry.beyond_files
                 else f"`{to_paste('restore', THIS, *WHY)}` undoes the change,"
                 f" `{to_paste('adopt', THIS, *WHY)}` keeps it; --dry-run in place of --reason shows the effect"
             )
             raise ForeignChange(
-                f"another program changed table {folder.name}: version {entry.version}, {entry.operation}, by"
+                f"another program changed table {table.name}: version {entry.version}, {entry.operation}, by"
                 f" {entry.user or 'unknown'}. windowlib changed nothing. {way_back}"
             )
 
@@ -183,15 +181,15 @@ def check_same_count(table: Table, pinned: int, newest: int) -> None:
     before, after = (table.row_count(version) for version in (pinned, newest))
     if before != after:
         raise LostRows(
-            f"table {table.folder.name} holds {after} rows at version {newest}, but the newest batch recorded {before}"
+            f"table {table.name} holds {after} rows at version {newest}, but the newest batch recorded {before}"
             f" at version {pinned}. Another program changed rows, although its commit claims not to; windowlib changed"
-            f" nothing. {restore_command(table.folder, pinned)}"
+            f" nothing. {restore_command(table, pinned)}"
         )
 
 
-def restore_command(folder: Path, version: int) -> str:
+def restore_command(table: Table, version: int) -> str:
     """Sentence with the Spark statement that restores a table to a version."""
-    return f"Spark can undo that: RESTORE TABLE delta.`{folder}` TO VERSION AS OF {version}"
+    return f"Spark can undo that: RESTORE TABLE delta.`{table.store}` TO VERSION AS OF {version}"
 
 
 # -- rolling forward --------------------------------------------------------------------------------------------------
@@ -209,20 +207,22 @@ def roll_forward(tables: Tables, publication: Publication, judged: Sequence[Tabl
     published = at_once(lambda item: _publish(tables[item.change.name], item, publication), judged)
     versions = {name: version for name, (version, _) in zip(names, published, strict=True) if version is not None}
     own = {name: version for name, (version, is_own) in zip(names, published, strict=True) if is_own}
-    disk.sync(_entries(tables, publication, versions, own), tables.root)
+    for name, entries in _entries(tables, publication, versions, own).items():
+        tables[name].store.sync(entries)
     return versions
 
 
 def _entries(
     tables: Tables, publication: Publication, versions: Mapping[str, int], own: Mapping[str, int | None]
-) -> Iterator[Path]:
-    """Log files since the start versions. Omits the `own` versions, because this process has already synced them."""
+) -> dict[str, list[str]]:
+    """Log files since the start versions, by table. Omits the `own` versions: this process has synced them already."""
+    files = dict[str, list[str]]()
     for change in publication.changes:
         after, up_to = -1 if change.start is None else change.start, versions.get(change.name, -1)
         for version in range(after + 1, up_to + 1):
             if version != own.get(change.name):
-                table = tables[change.name]
-                yield from (table.folder / path for path in log.written_by(table.store, version))
+                files.setdefault(change.name, []).extend(log.written_by(tables[change.name].store, version))
+    return files
 
 
 def _publish(table: Table, judged: TablePublication, publication: Publication) -> tuple[int | None, bool]:

@@ -17,7 +17,7 @@ from functools import partial
 
 from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import disk, log
+from windowlib.delta import log
 from windowlib.delta.commits import RESTORED
 from windowlib.delta.log_writing import check_can_write
 from windowlib.delta.tables import Table, Tables, from_backup
@@ -55,9 +55,8 @@ def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -
     """
     tables_now = _newest_of(tables, pinned, COMMIT_ORDER)
     still_ours()
-    built_on = ((tables[name], table_now.since) for name, table_now in tables_now.items())  # perhaps not synced
-    files = ((table.folder, path) for table, since in built_on for path in log.files_of(table.store, since))
-    disk.sync((folder / path for folder, path in files), tables.root)
+    for name, table_now in tables_now.items():  # their writers may have died before they synced them
+        tables[name].store.sync(log.files_of(tables[name].store, table_now.since))
     versions = {
         name: delta_commits.restore(tables[name], table_now.newest, pinned.get(name))
         if table_now.restore
@@ -75,7 +74,7 @@ def check_counts(tables: Tables, versions: Versions, commit: Commit) -> None:
             raise LostRows(
                 f"table {name} holds {rows} rows at version {versions.get(name)}, but batch {commit.batch_id}"
                 f" recorded {left}. Its log was damaged, or another program lost rows, for example in a compaction."
-                f" {from_backup(tables[name].folder)}"
+                f" {from_backup(tables[name].store)}"
             )
 
 
@@ -148,13 +147,12 @@ def _newest(table: Table, pinned: int | None) -> _NewestVersion:
         return _NewestVersion(newest)
     if newest is None:
         raise log.DamagedLog(
-            f"table {table.folder.name} does not exist: the newest run left it at version {pinned}."
-            f" {from_backup(table.folder)}"
+            f"table {table.name} does not exist: the newest run left it at version {pinned}. {from_backup(table.store)}"
         )
-    check_can_write(table.description(newest), table.folder.name)
+    check_can_write(table.description(newest), table.name)
     since = list(log.entries(table.store, 0 if pinned is None else pinned, newest))
     changed = changed_since(table, pinned, since)
-    check_adoptable(table.folder, (entry for entry in changed if not is_ours(entry)))
+    check_adoptable(table, (entry for entry in changed if not is_ours(entry)))
     restore = any(map(is_ours, changed))
     if restore:
         delta_commits.check_can_restore(table, newest, pinned)

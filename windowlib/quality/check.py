@@ -1,6 +1,6 @@
 """Judges a batch before its commit, and stores the outcome for the report.
 
-    checks = check(terms, root, figures, history, result_files)
+    checks = check(terms, store, figures, history, result_files)
     if failed := critical_failures(checks):     # then nothing is committed
         print(explain(failed))
 
@@ -14,13 +14,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from windowlib.quality.judge import judge_batch, start_judge
 from windowlib.quality.suite_files import JUDGED, OF_ROWS
 from windowlib.quality.terms import Terms
 from windowlib.quality.validations import keep
+from windowlib.storage.object_file import ObjectFile
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from windowlib.quality.figures import Figures
@@ -51,16 +52,19 @@ def preload() -> None:
 
 
 def check(
-    terms: Terms, root: Path, figures: Figures, history: Sequence[Figures] = (), result_files: Sequence[Path] = ()
+    terms: Terms,
+    store: Store,
+    figures: Figures,
+    history: Sequence[Figures] = (),
+    result_files: Sequence[ObjectFile] = (),
 ) -> list[CheckResult]:
-    """Judges a batch and returns the outcome of each check. Stores the outcomes below the pipeline's `root`.
+    """Judges a batch and returns the outcome of each check. Puts the outcomes into the pipeline's `store`.
 
     `history` contains the figures of earlier batches. `result_files` contain only the results that this batch adds or
     changes, because earlier results were judged before their own commit. Raises `InvalidSpec` for a mistake in a suite.
     """
-    files = [file.absolute() for file in result_files]
-    outcomes = judge_batch((terms, figures, history, files))
-    keep(root, figures, [_without_tracebacks(outcome) for outcome in outcomes])
+    outcomes = judge_batch((terms, figures, history, result_files))
+    keep(store, figures, [_without_tracebacks(outcome) for outcome in outcomes])
     return in_words(outcomes, figures)
 
 

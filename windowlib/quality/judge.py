@@ -31,13 +31,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from windowlib.quality.lazy_imports import lazily
 from windowlib.quality.terms import Terms
+from windowlib.storage.address import store_at
+from windowlib.storage.object_file import ObjectFile
 
 if TYPE_CHECKING:
     from windowlib.quality.figures import Figures
     from windowlib.quality.suite_files import Suite
 
-Request: TypeAlias = (
-    "tuple[Terms, Figures, Sequence[Figures], Sequence[Path]]"  # arguments of `windowlib.quality.verdict.validate`
+Request: TypeAlias = (  # arguments of `windowlib.quality.verdict.validate`
+    "tuple[Terms, Figures, Sequence[Figures], Sequence[ObjectFile]]"
 )
 Outcomes: TypeAlias = list[dict[str, Any]]
 
@@ -147,12 +149,13 @@ def _verdict() -> Any:
 
 def _to_json(request: Request) -> str:
     terms, figures, history, files = request
-    return json.dumps([asdict(terms), figures, [*history], [*map(str, files)]], default=os.fspath)
+    places = [(file.store.url, file.path, file.size_bytes) for file in files]
+    return json.dumps([asdict(terms), figures, [*history], places], default=os.fspath)
 
 
 def _from_json(line: str) -> Request:
     terms, figures, history, files = json.loads(line)
-    return Terms.from_json(terms), figures, history, [*map(Path, files)]
+    return Terms.from_json(terms), figures, history, [ObjectFile(store_at(url), *place) for url, *place in files]
 
 
 # -- the other process --------------------------------------------------------------------------------------------

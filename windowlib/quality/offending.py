@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from windowlib.delta import data_files
+from windowlib.storage.object_file import ObjectFile
 
 INDEX = "partial_unexpected_index_list"  # Great Expectations' key for the positions of rejected rows
 WINDOW = ("window_start", "window_end")
 
 
-def with_rows(outcome: Mapping[str, Any], files: Sequence[Path], key: Sequence[str]) -> dict[str, Any]:
+def with_rows(outcome: Mapping[str, Any], files: Sequence[ObjectFile], key: Sequence[str]) -> dict[str, Any]:
     """Replaces the positions of rejected rows in a suite's outcome by key and window, read from `files`."""
     return {**outcome, "results": [_with_rows(result, files, [*key, *WINDOW]) for result in outcome["results"]]}
 
@@ -30,7 +30,7 @@ def rows_of(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [*result["result"].get(INDEX, ())]
 
 
-def _with_rows(result: Mapping[str, Any], files: Sequence[Path], columns: Sequence[str]) -> dict[str, Any]:
+def _with_rows(result: Mapping[str, Any], files: Sequence[ObjectFile], columns: Sequence[str]) -> dict[str, Any]:
     details = dict(result["result"])
     if places := [place for place in details.pop(INDEX, ()) if isinstance(place, int)]:
         values = details.get("partial_unexpected_list", [])
@@ -43,7 +43,7 @@ def _with_rows(result: Mapping[str, Any], files: Sequence[Path], columns: Sequen
     return {**result, "result": details}
 
 
-def rows_at(files: Sequence[Path], places: Sequence[int], columns: Sequence[str]) -> list[dict[str, Any]]:
+def rows_at(files: Sequence[ObjectFile], places: Sequence[int], columns: Sequence[str]) -> list[dict[str, Any]]:
     """Reads the rows at the given positions in the concatenation of `files`. Values are converted to JSON types."""
     rows_by_place, before = dict[int, dict[str, Any]](), 0
     for file in files:

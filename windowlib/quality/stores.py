@@ -1,50 +1,51 @@
 """Export of stored outcomes as a project for Great Expectations' tools: `gx.get_context(project_root_dir=root)`.
 
-The project lies in `<root>/gx`, in the format of Great Expectations' file stores. This module writes the project
-without importing Great Expectations. The project has a file per batch and suite, and the last judged version of each
-suite.
+The project lies in `gx` next to the tables, in the format of Great Expectations' file stores. This module writes the
+project without importing Great Expectations. The project has a file per batch and suite, and the last judged version of
+each suite.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from windowlib.definition.instants import utc
-from windowlib.delta import disk
 from windowlib.quality.validations import Validated
+from windowlib.storage.at_once import at_once
+from windowlib.storage.store import Store
 
 FOLDER = "gx"
 STORED_BATCHES = 50  # Data Docs are built from all stored batches
 CONFIGURATION = "great_expectations.yml"
-VALIDATIONS = Path("uncommitted/validations")
+VALIDATIONS = "uncommitted/validations"
 RUN_FOLDER = "%Y%m%dT%H%M%S.%fZ"
+OUTCOME = "batch.json"  # the outcome of a suite for a batch
 
 
-def store(root: Path, batches: Sequence[Validated]) -> Path:
-    """Writes the first `STORED_BATCHES` of `batches`, which are sorted newest first, and deletes older outcomes.
+def store(pipeline: Store, batches: Sequence[Validated]) -> None:
+    """Writes the first `STORED_BATCHES` of `batches`, which are sorted newest first, and deletes older outcomes."""
+    project, stored = pipeline.below(FOLDER), batches[:STORED_BATCHES]
+    outcomes = {_place(batch, suite): (batch, suite) for batch in stored for suite in batch.suites}
+    listed = {file.path for file in project.list(f"{VALIDATIONS}/")}
+    new = {
+        path: {**suite, "id": None, "meta": _meta(batch, suite)}
+        for path, (batch, suite) in outcomes.items()
+        if path not in listed
+    }
+    suites = {f"expectations/{name}.json": _suite(name, newest) for name, newest in _newest_suites(stored).items()}
+    if project.sizes([CONFIGURATION]) == [None]:  # users may edit it
+        new[CONFIGURATION] = _configuration()  # JSON is YAML, too
+    at_once(lambda path: project.put(path, json.dumps(new[path]).encode()), new)
+    at_once(lambda path: _replace(project, path, json.dumps(suites[path]).encode()), suites)
+    project.delete(sorted(path for path in listed - outcomes.keys() if "/batch-" in path))
 
-    Returns the folder of the project.
-    """
-    folder, stored = root / FOLDER, batches[:STORED_BATCHES]
-    _write(folder / CONFIGURATION, _configuration())  # JSON is YAML, too
-    wanted = set[Path]()
-    for batch in stored:
-        for suite in batch.suites:
-            run_folder = folder / VALIDATIONS / suite["suite_name"] / _name(batch) / _time(batch).strftime(RUN_FOLDER)
-            wanted.add(run_folder)
-            _write(run_folder / "batch.json", {**suite, "id": None, "meta": _meta(batch, suite)})
-    for name, newest in _newest_suites(stored).items():
-        _write(folder / "expectations" / f"{name}.json", _suite(name, newest), again=True)
-    for old in (folder / VALIDATIONS).glob("*/batch-*/*"):
-        if old not in wanted:
-            shutil.rmtree(old, ignore_errors=True)
-    return folder
+
+def _place(batch: Validated, suite: Mapping[str, Any]) -> str:
+    return f"{VALIDATIONS}/{suite['suite_name']}/{_name(batch)}/{_time(batch).strftime(RUN_FOLDER)}/{OUTCOME}"
 
 
 def _name(batch: Validated) -> str:
@@ -111,12 +112,7 @@ def _configuration() -> dict[str, Any]:
     }
 
 
-def _write(file: Path, contents: Mapping[str, Any], *, again: bool = False) -> None:
-    """Writes a file. Leaves an existing file untouched if its contents are equal, or if `again` is false."""
-    exists = file.exists()
-    if exists and not again:
-        return
-    text = json.dumps(contents)
-    if exists and file.read_text(encoding="utf-8") == text:
-        return
-    disk.put(file, text)
+def _replace(project: Store, path: str, content: bytes) -> None:
+    """Writes an object unless it has this content."""
+    if project.get(path) != content:
+        project.put(path, content)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
+from functools import lru_cache, partial
 from typing import Any
 
-from windowlib.delta import disk
 from windowlib.model.errors import WindowError, reason_of
 from windowlib.quality.figures import Figures
+from windowlib.storage.at_once import at_once
+from windowlib.storage.store import ObjectInfo, Store
 
 FOLDER = "checks"
 KEPT_BATCHES = 200
@@ -42,42 +42,53 @@ class Validated:
         return [result for suite in self.suites for result in suite["results"] if not result["success"]]
 
 
-def keep(root: Path, figures: Figures, suites: list[dict[str, Any]]) -> None:
+def keep(store: Store, figures: Figures, suites: list[dict[str, Any]]) -> None:
     """Stores the outcome of a batch, in place of an earlier attempt's outcome. Deletes all but the newest outcomes."""
-    folder = root / FOLDER
-    disk.put(folder / f"{figures['batch_id']}.json", json.dumps({"figures": figures, "suites": suites}))
-    for old in _files(folder)[KEPT_BATCHES:]:
-        old.unlink(missing_ok=True)
+    store.put(_path(figures["batch_id"]), json.dumps({"figures": figures, "suites": suites}).encode())
+    store.delete([old.path for old in _listed(store)[KEPT_BATCHES:]])
 
 
-def stored_outcomes(root: Path, at_most: int = KEPT_BATCHES) -> list[Validated]:
+def stored_outcomes(store: Store, at_most: int = KEPT_BATCHES) -> list[Validated]:
     """At most `at_most` checked batches, newest first."""
-    return [_read_once(file, file.stat().st_mtime_ns) for file in _files(root / FOLDER)[:at_most]]
+    read = at_once(partial(_read_once, store), _listed(store)[:at_most])
+    return [outcome for outcome in read if outcome]
 
 
-def stored_outcome(root: Path, batch_id: int) -> Validated | None:
+def stored_outcome(store: Store, batch_id: int) -> Validated | None:
     """Outcome of a batch; None if the batch was not checked or its outcome is no longer stored."""
-    file = root / FOLDER / f"{batch_id}.json"
-    return _read(file) if file.is_file() else None
+    return _read(store, _path(batch_id))
 
 
-def _files(folder: Path) -> list[Path]:
-    """Files of batches, newest first. Other files are ignored."""
-    files = (file for file in folder.glob("*.json") if file.stem.isdecimal())
-    return sorted(files, key=lambda file: int(file.stem), reverse=True)
+def _path(batch_id: int | None) -> str:
+    return f"{FOLDER}/{batch_id}.json"
+
+
+def _batch_id(path: str) -> str:
+    return path.removeprefix(f"{FOLDER}/").removesuffix(".json")
+
+
+def _listed(store: Store) -> list[ObjectInfo]:
+    """Stored outcomes of batches, newest first. Other objects are ignored."""
+    listed = (file for file in store.list(f"{FOLDER}/") if file.path.endswith(".json"))
+    batches = (file for file in listed if _batch_id(file.path).isdecimal())
+    return sorted(batches, key=lambda file: int(_batch_id(file.path)), reverse=True)
 
 
 @lru_cache(maxsize=PAGES_KEEP)
-def _read_once(file: Path, modified_ns: int) -> Validated:
-    return _read(file)
+def _read_once(store: Store, file: ObjectInfo) -> Validated | None:
+    return _read(store, file.path)
 
 
-def _read(file: Path) -> Validated:
+def _read(store: Store, path: str) -> Validated | None:
+    """Reads an outcome; None if it is not stored."""
+    if (stored := store.get(path)) is None:
+        return None
+    batch_id = _batch_id(path)
     try:
-        contents = json.loads(file.read_text(encoding="utf-8"))
-        return Validated(int(file.stem), contents["figures"], contents["suites"])
+        contents = json.loads(stored)
+        return Validated(int(batch_id), contents["figures"], contents["suites"])
     except (ValueError, LookupError, TypeError) as error:
         raise UnreadableOutcome(
-            f"{file}, the outcome of the checks of batch {file.stem}, cannot be read ({reason_of(error)})."
+            f"{store}/{path}, the outcome of the checks of batch {batch_id}, cannot be read ({reason_of(error)})."
             " Restore it or delete it: nothing else depends on it"
         ) from error

@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import great_expectations as gx
@@ -41,6 +40,7 @@ from windowlib.quality.frames import frame_of, in_utc
 from windowlib.quality.offending import with_rows
 from windowlib.quality.suite_files import JUDGED, OF_BATCH, OF_RERUN, OF_ROWS, Suite, must_be_known, suites_of
 from windowlib.quality.terms import Terms
+from windowlib.storage.object_file import ObjectFile
 
 RESULT_FORMAT = {"result_format": "BASIC", "partial_unexpected_count": 5}  # at most five values of a column are shown
 WITH_PLACES = {**RESULT_FORMAT, "result_format": "SUMMARY"}  # also positions of rejected rows
@@ -53,7 +53,7 @@ IN_MS = {"window_start_ms": "window_start", "window_end_ms": "window_end"}
 
 @cached_configurations()
 def validate(
-    terms: Terms, figures: Figures, history: Sequence[Figures], result_files: Sequence[Path]
+    terms: Terms, figures: Figures, history: Sequence[Figures], result_files: Sequence[ObjectFile]
 ) -> list[dict[str, Any]]:
     """Judges a batch. Returns the outcome of each suite as JSON. Without added or changed results, skips row suites.
 
@@ -121,7 +121,7 @@ def built(suite: Suite) -> ExpectationSuite:
     return ExpectationSuite(name=suite.name, expectations=[_built(expectation) for expectation in suite.expectations])
 
 
-def rows_of(files: Sequence[Path], expectations: Sequence[suite_files.Expectation]) -> pd.DataFrame:
+def rows_of(files: Sequence[ObjectFile], expectations: Sequence[suite_files.Expectation]) -> pd.DataFrame:
     """Reads all rows of result `files`. Reads the columns that expectations name, including the names in `IN_MS`.
 
     Raises `InvalidSpec` for an unknown column.

@@ -27,6 +27,7 @@ from windowlib.model.windows import GLOBAL_WINDOW
 from windowlib.publication.readers import UnknownTable, read_table
 from windowlib.runs.advance import advance
 from windowlib.source.columns.column_types import declared_type
+from windowlib.storage.disk import Disk
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +57,7 @@ class Trial:
         source = definition.source.model_copy(update={**files, "max_files_per_run": 0, "min_file_age_ms": 0})
         # The trial has its own warehouse, even if an environment variable names another.
         root = folder / "warehouse" / definition.name
-        self.definition = definition.model_copy(update={"source": source, "root": root})
+        self.definition = definition.model_copy(update={"source": source, "store": Disk(root)})
         self.steps = 0
         self.watermark_ms = MIN_WATERMARK
         self.batch_ids: set[int] = set()
@@ -79,7 +80,7 @@ class Trial:
         The commands would change the tables of the real pipeline.
         """
         text = re.sub(rf"{re.escape(str(self.incoming))}/0*(\d+)\.parquet", r"step \1", sentence)
-        text = text.replace(str(self.incoming), "the events").replace(str(self.definition.root), "the tables")
+        text = text.replace(str(self.incoming), "the events").replace(str(self.definition.store), "the tables")
         parts = _PARTS.findall(text.replace(f"; {_OF_A_BATCH} has been committed", ""))
         kept = "".join(part for part in parts if not _has_command(part) and _OF_A_BATCH not in part)
         return kept.rstrip(" ;.") or text

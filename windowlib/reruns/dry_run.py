@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,22 +37,20 @@ class DryRun:
         definition, planned = self.definition, self.plan
         assert planned.rerun is not None, "it is the plan of a rerun"
         preview_id = f"{utc(planned.plan_time_ms):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-        place = definition.root / FOLDER / preview_id
-        inputs = Inputs(definition, planned, self.before, spark, Tables(definition.root), preview_id, place)
+        store = definition.store
+        place = store.below(f"{FOLDER}/{preview_id}")
+        inputs = Inputs(definition, planned, self.before, spark, Tables(store), preview_id, place)
         try:
             summary = summary_of(inputs, find_changes(inputs))
         except BaseException:
-            shutil.rmtree(place, ignore_errors=True)
+            place.clear()
             raise
-        for part in place.iterdir() if place.is_dir() else ():
-            if part.name != DIFFERENCE:
-                shutil.rmtree(part)
+        place.delete(file.path for file in place.list() if not file.path.startswith(f"{DIFFERENCE}/"))
         preview = Preview(
             preview_id, planned.plan_time_ms, planned.rerun, self.before.batch_id, planned.watermark_in_ms, summary
         )
-        place.mkdir(parents=True, exist_ok=True)
-        (place / PAGE).write_text(preview_page(definition, preview), encoding="utf-8")
-        keep(definition.root, preview)
+        place.put(PAGE, preview_page(definition, preview).encode())
+        keep(store, preview)
         return preview
 
 

@@ -26,9 +26,10 @@ def check_expected(inputs: Inputs, findings: Findings) -> None:
     """Raises `RerunRefused` if a rerun that names a preview would give another outcome."""
     if not inputs.rerun.preview_id:
         return
-    expected = load(inputs.definition.root, inputs.rerun.preview_id)
-    folder = inputs.definition.root / FOLDER / expected.preview_id / DIFFERENCE
-    previewed = inputs.spark.read.parquet(str(folder)) if any(staged(folder)) else None
+    store = inputs.definition.store
+    expected = load(store, inputs.rerun.preview_id)
+    folder = f"{FOLDER}/{expected.preview_id}/{DIFFERENCE}"
+    previewed = inputs.spark.read.parquet(f"{store.url}/{folder}") if staged(store, folder) else None
     if previewed is None and any(expected.summary.windows.values()):
         raise RerunRefused(f"the rows of preview {expected.preview_id} no longer exist: make a new preview")
     head = f"preview {expected.preview_id} is of {instant(expected.at_ms)}, after batch {expected.base_batch_id};"

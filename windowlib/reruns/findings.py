@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
-from windowlib.delta import data_files
 from windowlib.plans import names, reruns
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import FIRED_EVENTS, ON_TIME, OPEN, Step
@@ -24,6 +22,7 @@ from windowlib.reruns.closure import END_MS, START_MS, Closure, find_closure
 from windowlib.reruns.events import RerunEvents, is_chosen, rules_of, with_times
 from windowlib.reruns.row_positions import PLACE_IN_TABLES
 from windowlib.reruns.source import files_of
+from windowlib.storage.at_once import at_once
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -77,7 +76,7 @@ def find_changes(inputs: Inputs) -> Findings:
     return Findings(read, closure, columns, _difference(inputs, closure, read.step, columns))
 
 
-def opened(inputs: Inputs) -> list[tuple[Path, dict[str, str]]]:
+def opened(inputs: Inputs) -> list[tuple[str, dict[str, str]]]:
     """Staged files of windows that the rerun leaves in flight."""
     return [(path, partition) for path, partition in inputs.staged.written(WINDOWS) if partition["part"] == OPEN]
 
@@ -86,11 +85,6 @@ def published(inputs: Inputs, closure: Closure, step: Step) -> DataFrame | None:
     """Current results of the closure, with FILE; None if there are none."""
     rows = inputs.tables.rows_with_file("results", inputs.tables.files_in("results", closure.windows))
     return None if rows is None else closure.inside(rows, step, START_MS, END_MS)
-
-
-def rows_of(path: Path) -> int:
-    """Number of rows of a staged file."""
-    return data_files.data_file(path.parent, path.name).rows
 
 
 def _windows(inputs: Inputs, closure: Closure, read: RerunEvents) -> StructType | None:
@@ -116,8 +110,10 @@ def _difference(inputs: Inputs, closure: Closure, step: Step, columns: StructTyp
     assert old is not None, "one is made from the other"
     inputs.staged.write(reruns.difference(new, old, step), DIFFERENCE, "part", PARTITION)
     counted: Counter[str] = Counter()
-    for path, partition in inputs.staged.written(DIFFERENCE):
-        counted[partition["part"]] += rows_of(path)
+    written = inputs.staged.written(DIFFERENCE)
+    counts = at_once(inputs.staged.count, [path for path, _ in written])
+    for (_, partition), count in zip(written, counts, strict=True):
+        counted[partition["part"]] += count
     return dict(counted)
 
 
@@ -125,8 +121,9 @@ def _new(inputs: Inputs, step: Step, columns: StructType | None) -> DataFrame | 
     """Recomputed results of the closure; None if there are none."""
     from pyspark.sql.types import StructType
 
-    paths = [str(path) for path, partition in inputs.staged.written(WINDOWS) if partition["part"] == ON_TIME]
+    staged = inputs.staged
+    paths = [path for path, partition in staged.written(WINDOWS) if partition["part"] == ON_TIME]
     if columns is None or not paths:
         return None
     schema = StructType([columns[name] for name in step.result_names])
-    return inputs.spark.read.schema(schema).parquet(*paths)
+    return inputs.spark.read.schema(schema).parquet(*map(staged.url, paths))

@@ -6,10 +6,8 @@ The rows of a preview lie in `_previews/<id>/difference`, next to its page. Its 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from windowlib.contract.record_tables import PREVIEWS
@@ -19,6 +17,7 @@ from windowlib.delta.tables import Table
 from windowlib.ledger.rerun_request import Rerun, RerunRefused
 from windowlib.plans.partitions import DAY_MS
 from windowlib.reruns.totals import DayTotals, Total
+from windowlib.storage.store import Store
 
 FOLDER = "_previews"
 KEPT_DAYS = 30
@@ -90,9 +89,9 @@ class Preview:
     summary: Summary = field(repr=False)
 
 
-def load(root: Path, preview_id: str) -> Preview:
+def load(store: Store, preview_id: str) -> Preview:
     """Reads a stored preview. Raises `RerunRefused` if no preview has that id, or if it has another format."""
-    for row in _rows(root):
+    for row in _rows(store):
         if row["preview_id"] == preview_id:
             summary = json.loads(row["summary"])
             if summary.get("format") != FORMAT:
@@ -104,15 +103,15 @@ def load(root: Path, preview_id: str) -> Preview:
     raise RerunRefused(f"no preview {preview_id!r} here; `windowlib rerun … --dry-run` makes one and prints its id")
 
 
-def previews(root: Path) -> list[Preview]:
+def previews(store: Store) -> list[Preview]:
     """Every preview in the format of this version, newest first."""
-    all_previews = [(row, json.loads(row["summary"])) for row in _rows(root)]
+    all_previews = [(row, json.loads(row["summary"])) for row in _rows(store)]
     kept = [_preview(row, summary) for row, summary in all_previews if summary.get("format") == FORMAT]
     return sorted(kept, key=lambda preview: (-preview.at_ms, preview.preview_id))
 
 
-def _rows(root: Path) -> list[dict[str, Any]]:
-    table = Table(root / PREVIEWS.name)
+def _rows(store: Store) -> list[dict[str, Any]]:
+    table = Table(store.below(PREVIEWS.name))
     _, files = small.again_if_cut(table, table.files)
     return list(table.rows(files or (), PREVIEWS.columns))
 
@@ -132,7 +131,7 @@ def _totals(values: Mapping[str, Any]) -> dict[str, Total]:
     return {name: Total(**total) for name, total in values.items()}
 
 
-def keep(root: Path, preview: Preview) -> None:
+def keep(store: Store, preview: Preview) -> None:
     """Stores a preview, and deletes the folders of previews older than `KEPT_DAYS`."""
     row = {
         "preview_id": preview.preview_id,
@@ -142,8 +141,8 @@ def keep(root: Path, preview: Preview) -> None:
         "watermark_ms": preview.watermark_ms,
         "summary": json.dumps(asdict(preview.summary), default=str),
     }
-    small.add_row(root, PREVIEWS, row)
+    small.add_row(store, PREVIEWS, row)
     oldest_ms = preview.at_ms - KEPT_DAYS * DAY_MS
-    for old in _rows(root):
+    for old in _rows(store):
         if time_of(old["at"]) < oldest_ms:
-            shutil.rmtree(root / FOLDER / old["preview_id"], ignore_errors=True)
+            store.below(f"{FOLDER}/{old['preview_id']}").clear()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -14,6 +13,7 @@ from windowlib.contract.tables import SOURCE_FILES
 from windowlib.definition.terms import read_as
 from windowlib.delta import data_files
 from windowlib.delta.statistics import of_sources
+from windowlib.ledger.rows import SourceFile
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.names import FILE
@@ -70,21 +70,21 @@ def _results(inputs: Inputs, findings: Findings) -> dict[str, StagedChanges]:
     staged = inputs.staged.written(DIFFERENCE)
     if not staged:
         return {}
-    gone = [str(path) for path, partition in staged if partition["part"] != ADDED]
+    gone = [inputs.staged.url(path) for path, partition in staged if partition["part"] != ADDED]
     touched = _without(inputs, gone) if gone else []
     if findings.columns:
         schema = files.table_schema(findings.columns, findings.step.result_names, {"window_day": "date"})
     else:
         schema = inputs.tables.schema("results")
-    changes = joined([{"results": StagedChanges(remove=touched)}, *_moved(inputs)])
+    changes = joined([{"results": StagedChanges(remove=touched)}, *_published(inputs)])
     return files.with_schema(changes, schema)
 
 
 def _without(inputs: Inputs, gone: list[str]) -> list[data_files.DataFile]:
     """Writes the remaining rows of the `results` files that hold rows to remove. Returns these files."""
     replaced = inputs.spark.read.parquet(*gone)
-    names = {Path(row[FILE]).name for row in replaced.select(FILE).distinct().collect()}
-    touched = [file for file in inputs.tables.files("results") if Path(file.path).name in names]
+    names = {row[FILE].rpartition("/")[2] for row in replaced.select(FILE).distinct().collect()}
+    touched = [file for file in inputs.tables.files("results") if file.path.rpartition("/")[2] in names]
     rows = inputs.tables.rows("results", touched)
     assert rows is not None, "a published window is in `results`"
     identity = [*inputs.source.key, "window_start", "window_end"]
@@ -94,8 +94,8 @@ def _without(inputs: Inputs, gone: list[str]) -> list[data_files.DataFile]:
     return touched
 
 
-def _moved(inputs: Inputs) -> Iterator[dict[str, StagedChanges]]:
-    """Moves the remaining rows and the difference into tables."""
+def _published(inputs: Inputs) -> Iterator[dict[str, StagedChanges]]:
+    """Copies the remaining rows and the difference to tables."""
     staged = inputs.staged
     for path, partition in staged.written("kept"):
         yield staged.result(path, day_of(partition[PARTITION]), None, None)
@@ -125,15 +125,15 @@ def _in_flight(inputs: Inputs, findings: Findings) -> StagedChanges:
         kept = rows if findings.closure.is_empty else findings.closure.others(rows, step)
         others = kept.where(stays).withColumn(PARTITION, rules_of(inputs).end_partition(step))
         staged.write(others, "kept_open", PARTITION)
-    moved = [
-        staged.move(path, "open_windows", {PARTITION: int(partition[PARTITION])})
+    copied = [
+        staged.copy(path, "open_windows", {PARTITION: int(partition[PARTITION])})
         for path, partition in [*new, *staged.written("kept_open")]
     ]
     schema = None
     if new and findings.columns is not None:
         columns = inputs.kind.state_columns(step)
         schema = files.table_schema(findings.columns, columns, {PARTITION: "long"})
-    return StagedChanges([file for file in moved if file.rows], touched, schema=schema)
+    return StagedChanges([file for file in copied if file.rows], touched, schema=schema)
 
 
 def _late_events(inputs: Inputs, findings: Findings) -> LateChanges:
@@ -154,8 +154,8 @@ def _late_events(inputs: Inputs, findings: Findings) -> LateChanges:
     readmitted = findings.readmitted(inputs, waiting).select(*PLACE_IN_TABLES, F.lit(True).alias("_readmitted"))
     marked = with_files.join(readmitted, PLACE_IN_TABLES, "left")
     concerned = marked.where("_readmitted OR _changed").select(FILE).distinct().collect()
-    names = {Path(row[FILE]).name for row in concerned}
-    touched = [file for file in looked if Path(file.path).name in names]
+    names = {row[FILE].rpartition("/")[2] for row in concerned}
+    touched = [file for file in looked if file.path.rpartition("/")[2] in names]
     if not touched:
         return LateChanges(StagedChanges())
     counters = findings.step.dialect.counters()
@@ -198,7 +198,7 @@ def _source_files(inputs: Inputs, findings: Findings, released: Mapping[str, Tim
         if (file := now.get(row["path"])) and findings.read.judged:
             figures = findings.read.judged.intake.files.get(row["path"], FileFigures())
             row |= {"size_bytes": file.size_bytes, "modified_ns": file.modified_ns, "rows": figures.rows}
-            row |= {"sha256": _checksum(inputs, file.path)}
+            row |= {"sha256": _checksum(inputs, file)}
             row |= {"min_timestamp_ms": figures.min_timestamp_ms, "max_timestamp_ms": figures.max_timestamp_ms}
             row |= {"read_as": read_as(inputs.source)}
         elif span := released.get(row["path"]):
@@ -207,13 +207,13 @@ def _source_files(inputs: Inputs, findings: Findings, released: Mapping[str, Tim
             row["max_timestamp_ms"] = span.to_ms - 1 if last_ms is None else max(last_ms, span.to_ms - 1)
         if row["path"] not in gone:
             rows.append(row)
-    added = [data_files.write(table.folder, pa.Table.from_pylist(rows, schema=SOURCE_FILES.columns))] if rows else []
+    added = [data_files.write(table.store, pa.Table.from_pylist(rows, schema=SOURCE_FILES.columns))] if rows else []
     return StagedChanges(added, record_files)
 
 
-def _checksum(inputs: Inputs, path: str) -> str | None:
+def _checksum(inputs: Inputs, file: SourceFile) -> str | None:
     source = inputs.source
-    return None if source.format == "delta" else checksum(source.path / path)
+    return None if source.format == "delta" else checksum(source.store, file.path, file.size_bytes)
 
 
 def _quarantine(inputs: Inputs, findings: Findings, released: Sequence[str]) -> StagedChanges:

@@ -24,7 +24,7 @@ PLACE, PLACE_IN_TABLES = [names.SOURCE_FILE, names.SOURCE_ROW], ["source_file", 
 
 def rows_of(inputs: Inputs, files: Sequence[KnownFile], types: Mapping[str, str] | None) -> source.SourceRows:
     """Rows of the existing files. `types` are the stored types of the columns in use."""
-    folder = inputs.staging / inputs.staged.unused("read")
+    folder = inputs.staging.below(inputs.staged.unused("read"))
     raw = source.rows(inputs.spark, inputs.source, [f.now for f in files if f.now], folder, types)
     known_as = {file.now.path: file.path for file in files if file.now}
     return replace(raw, paths={uri: known_as[path] for uri, path in raw.paths.items()})

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import pyarrow.parquet as pq
-
 from windowlib.contract.tables import SOURCE_FILES
 from windowlib.definition.commands import OPEN, to_paste
 from windowlib.definition.instants import instant, iso_instant
@@ -25,10 +23,10 @@ from windowlib.ledger.rows import Commit, Plan, SourceFile
 from windowlib.ledger.set_aside_files import files_set_aside
 from windowlib.model.assigners import Assigner, DynamicSession
 from windowlib.model.rerun import TimeRange
-from windowlib.source import listing
+from windowlib.source import footers, listing
 from windowlib.source.contents import Contents, FileState
 from windowlib.source.folder import is_chosen
-from windowlib.source.listed import ListedFile
+from windowlib.source.listed import ListedFile, existing
 from windowlib.source.read_before import completed, renamed
 from windowlib.source.read_before import known_files as known_paths
 
@@ -126,13 +124,18 @@ def known_files(source: Source, uses: Uses, tables: Tables, versions: Mapping[st
     """
     table, at = tables[SOURCE_FILES.name], versions.get(SOURCE_FILES.name)
     before = known_paths(tables, at)
-    existing = _there(source, before)
+    there = _there(source, before)
     files = []
-    with Contents.of(source, uses, tables.root) as contents:
-        complete = completed(contents, before, files_set_aside(tables.root))
+    with Contents.of(source, uses, tables.store) as contents:
+        complete = completed(contents, before, files_set_aside(tables.store))
         unpacked = {file.path for file in complete.values()}
-        moved = renamed(contents, [file for file in existing if file.path not in unpacked], before.values())
-        found_as = {current.path: current for current in existing} | moved | complete
+        moved = renamed(contents, [file for file in there if file.path not in unpacked], before.values())
+        found_as = {current.path: current for current in there} | moved | complete
+        contents.read(
+            file.state
+            for path, file in found_as.items()
+            if path in before and contents.must_compare(file.state, before[path])
+        )
         for row in table.rows(table.files(at), SOURCE_FILES.columns):
             current, then = found_as.get(row["path"]), before[row["path"]]
             if current is not None and current.state != then and contents.same(current.state, then):
@@ -152,10 +155,10 @@ def _there(source: Source, states: Mapping[str, FileState]) -> Sequence[ListedFi
     For a Delta source the files are looked up on disk: they never change, and the log may no longer contain them.
     """
     if source.format == "delta":
-        there = (file for file in states.values() if (source.path / file.path).is_file())
-        return [ListedFile(*file.identity, (0, file.path)) for file in there]
-    left_out = [path for path in states if not is_chosen(source, path) and (source.path / path).is_file()]
-    return [*listing.found_files(source).files, *(ListedFile.there(source.path, path) for path in left_out)]
+        sizes = zip(states.values(), source.store.sizes([*states]), strict=True)
+        return [ListedFile(*file.identity, (0, file.path)) for file, size in sizes if size is not None]
+    left_out = existing(source.store, [path for path in states if not is_chosen(source, path)])
+    return [*listing.found_files(source).files, *left_out.values()]
 
 
 def reading(source: Source, assigner: Assigner, files: Sequence[KnownFile], span: TimeRange) -> list[KnownFile]:
@@ -182,7 +185,7 @@ def check_files(source: Source, files: Sequence[KnownFile], covered: TimeRange, 
     if gone and not rerun.accept_gap:
         rows = counted(sum(file.rows for file in gone), "row")
         raise RerunRefused(
-            f"the source has a gap: {count(gone)} with {rows} can no longer be read in {source.path}, but this rerun"
+            f"the source has a gap: {count(gone)} with {rows} can no longer be read in {source.store}, but this rerun"
             f" needs them:\n{listed(gone)}\nRestore them, or {_without_them(source, rerun)}"
         )
     for file in files:
@@ -194,7 +197,7 @@ def check_files(source: Source, files: Sequence[KnownFile], covered: TimeRange, 
                 back = listing.back_before(source, file.events)
                 repair = f"{back[0].upper()}{back[1:]}"
             raise RerunRefused(
-                f"{source.path / file.place} {file.how_changed}. Its events before and after the change extend from"
+                f"{source.store}/{file.place} {file.how_changed}. Its events before and after the change extend from"
                 f" {first} to {last}, beyond the range that this rerun recomputes ({instant(covered.from_ms)} to"
                 f" {instant(covered.to_ms)})."
                 f" {repair}, or restore the {'file' if file.otherwise is None else 'definition'}"
@@ -222,10 +225,9 @@ def _longest_gap_ms(source: Source, file: KnownFile, events: TimeRange, column: 
     Partition columns have no statistics.
     """
     unknown = span.to_ms - events.from_ms
-    path = source.path / file.place
-    if source.is_text or column in file.then.values or not path.is_file():
+    if source.is_text or column in file.then.values or file.now is None:
         return unknown
-    footer = pq.ParquetFile(path).metadata
+    footer = footers.footer(source.store, file.now)
     longest = 0
     for group in map(footer.row_group, range(footer.num_row_groups)):
         of_column = (group.column(n) for n in range(group.num_columns) if group.column(n).path_in_schema == column)

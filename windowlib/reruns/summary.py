@@ -8,11 +8,12 @@ from windowlib.batches.inputs import Inputs
 from windowlib.contract.change import ADDED, CHANGED
 from windowlib.model.errors import WindowError
 from windowlib.reruns.changes import OF_ALL, OF_SESSIONS, changes_of
-from windowlib.reruns.findings import DIFFERENCE, Findings, opened, published, rows_of
+from windowlib.reruns.findings import DIFFERENCE, Findings, opened, published
 from windowlib.reruns.previews import Summary
 from windowlib.reruns.row_positions import of_files
 from windowlib.reruns.totals import range_totals, with_totals
 from windowlib.source.listing import waiting_files
+from windowlib.storage.at_once import at_once
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -70,12 +71,12 @@ def difference_rows(inputs: Inputs) -> DataFrame | None:
     """Rows of the staged difference, with the column `part`; None if there are none."""
     if not inputs.staged.written(DIFFERENCE):
         return None
-    return inputs.spark.read.parquet(str(inputs.staging / DIFFERENCE))
+    return inputs.spark.read.parquet(inputs.staged.url(DIFFERENCE))
 
 
 def windows_opened(inputs: Inputs) -> int:
     """Number of windows (aligned: slices) that the rerun leaves in flight."""
-    return sum(rows_of(path) for path, _ in opened(inputs))
+    return sum(at_once(inputs.staged.count, [path for path, _ in opened(inputs)]))
 
 
 def _waiting(inputs: Inputs) -> int | None:

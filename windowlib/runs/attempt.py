@@ -11,7 +11,6 @@ publication forward (`roll_forward`).
 from __future__ import annotations
 
 import secrets
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -27,7 +26,6 @@ from windowlib.contract.result_tables import RESULT_CHANGES
 from windowlib.definition.instants import iso_instant
 from windowlib.definition.plurals import counted
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import disk
 from windowlib.ledger import prepare
 from windowlib.ledger.entries import Follow
 from windowlib.ledger.lease import conflicts_explained, retry_while_claimed, superseded_explains
@@ -37,7 +35,7 @@ from windowlib.ledger.rerun_request import RerunRefused
 from windowlib.ledger.rows import BY_ITSELF, Claim, LedgerState, Plan, abandon_row
 from windowlib.model.errors import WindowError
 from windowlib.model.watermark import MAX_WATERMARK
-from windowlib.publication.publish import staging_folder
+from windowlib.publication.publish import STAGING
 from windowlib.publication.start_versions import check_counts, standing
 from windowlib.quality import check
 from windowlib.quality.check import CheckResult
@@ -51,6 +49,8 @@ from windowlib.runs.run import DueBatch, RunRequest, saying
 from windowlib.runs.spark_errors import NOT_UTF8, explained
 from windowlib.source import listing as source
 from windowlib.source.parquet_rows import check_texts
+from windowlib.storage import refusals
+from windowlib.storage.object_file import opened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,9 +111,9 @@ def begin(run: RunRequest, claim: Claim, due: DueBatch, spark: SparkSession) -> 
         check_counts(run.ledger.tables, versions, commit)
     source.check_unchanged(definition.source, plan.files)
     name = f"{plan.batch_id}-{claim.epoch}"
-    folder = staging_folder(definition.root) / f"{name}-{secrets.token_hex(4)}"  # an earlier engine may still write
+    staging = definition.store.below(f"{STAGING}/{name}-{secrets.token_hex(4)}")  # an earlier engine may still write
     before = commit and replace(commit, versions=versions)
-    inputs = Inputs(definition, plan, before, spark, run.ledger.tables, name, folder)
+    inputs = Inputs(definition, plan, before, spark, run.ledger.tables, name, staging)
     return Attempt(run, claim, due, inputs, versions)
 
 
@@ -129,14 +129,17 @@ def complete(attempt: Attempt, follow: Follow, shared: SharedInputs | None = Non
         run.say(f"{_named(run, plan)}: checking")
         source.check_unchanged(run.definition.source, plan.files)  # they may have changed while Spark read them
         checks = _judged(attempt, outcome)
-        to_publish = publication(run.ledger.tables, plan, attempt.versions, outcome, checks)
-        prepared = prepare.write(run.ledger.root, to_publish)
+        to_publish, contents = publication(
+            run.ledger.tables, attempt.inputs.attempt, plan, attempt.versions, outcome, checks
+        )
+        prepared = prepare.write(run.ledger.store, to_publish, contents)
     except FAILED:
         _discard(attempt)
         raise
     refused = _refusal(checks, attempt.due.state)
     fix(run.ledger, attempt.claim, to_publish, prepared, refused)
-    _remove_staging(attempt)
+    with suppress(OSError):  # the next maintenance deletes it
+        attempt.inputs.staged.clear()
     if refused and (waits := why_it_waits(run.definition.file, run.ledger.state())):
         raise Rejected(waits)
     run.say(f"{_named(run, plan)}: publishing")
@@ -170,20 +173,13 @@ def _discard(attempt: Attempt) -> None:
     """Deletes the files of an attempt that no row of the ledger will name."""
     with suppress(OSError):  # this error must not hide the error of the attempt
         attempt.inputs.staged.discard()
-    _remove_staging(attempt)
-
-
-def _remove_staging(attempt: Attempt) -> None:
-    shutil.rmtree(attempt.inputs.staging, ignore_errors=True)
-    with suppress(OSError):
-        attempt.inputs.staging.parent.rmdir()  # unless another attempt has files there
 
 
 def roll_forward(run: RunRequest, claim: Claim, due: DueBatch, follow: Follow) -> BatchReport:
     """Publishes the batch that an earlier attempt has prepared. Nothing is computed."""
     assert due.state.prepared is not None, "the batch is prepared"
     started = time.monotonic()
-    prepared = prepare.read(run.ledger.root, due.state.prepared)
+    prepared = prepare.read(run.ledger.store, due.state.prepared)
     publish(run.ledger, claim, prepared, follow)
     return _report(prepared, started)
 
@@ -207,7 +203,7 @@ def _computed(attempt: Attempt, shared: SharedInputs | None) -> ComputedBatch:
     try:
         return rerun.compute(inputs)
     except Exception as error:
-        if disk.refusal_of(error, run.ledger.root) is None:
+        if refusals.refusal_of(error, run.ledger.store) is None:
             run.ledger.write(abandon_row(inputs.plan.batch_id, BY_ITSELF, str(error)), attempt.claim.epoch)
         mine = removed_files.is_automatic(inputs.plan) or (run.rerun and run.rerun.is_same_as(inputs.plan.rerun))
         if isinstance(error, RerunRefused) and not mine:
@@ -222,9 +218,11 @@ def _computed(attempt: Attempt, shared: SharedInputs | None) -> ComputedBatch:
 def _judged(attempt: Attempt, outcome: ComputedBatch) -> list[CheckResult]:
     """Outcome of every check."""
     definition, ledger, state = attempt.run.definition, attempt.run.ledger, attempt.due.state
-    rows = [definition.root / RESULT_CHANGES.name / file.path for file in files_written(outcome.changes)]
+    written = files_written(outcome.changes)
+    changes = ledger.tables[RESULT_CHANGES.name].store
+    rows = [opened(changes, file.path, file.size_bytes) for file in written]
     earlier = history(ledger.tables, state, attempt.due.plan.plan_time_ms)
-    return check.check(Terms.of(definition), definition.root, dict(outcome.figures), earlier, rows)
+    return check.check(Terms.of(definition), definition.store, dict(outcome.figures), earlier, rows)
 
 
 def _refusal(checks: Sequence[CheckResult], state: LedgerState) -> str | None:
@@ -241,7 +239,7 @@ def explaining(run: RunRequest, claim: Claim, due: DueBatch) -> Iterator[None]:
     explains = explained(definition.file, definition.expressions, definition.computed_by, of_a_batch=waits)
     with explains, superseded_explains(ledger, claim), conflicts_explained(ledger, claim):
         try:
-            with disk.refusals_named(ledger.root, due.plan.batch_id):
+            with refusals.refusals_named(ledger.store, due.plan.batch_id):
                 yield
         except (WindowError, delta_commits.Conflict):
             raise

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from windowlib.delta import disk
 from windowlib.engines.connect import EngineLost
 from windowlib.ledger.entries import Rows
 from windowlib.ledger.rows import Claim, LedgerState, Plan, plan_row
@@ -32,6 +31,7 @@ from windowlib.runs.run import (
 )
 from windowlib.source.listed import SourceError
 from windowlib.source.listing import FilesChanged
+from windowlib.storage import refusals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +73,7 @@ def at_work(
 @contextmanager
 def causes_named(run: RunRequest) -> Iterator[None]:
     """Replaces errors of the block by their cause: a disk that refuses writes, or lost files of the tables."""
-    with disk.refusals_named(run.ledger.root), losses_named(run.ledger.tables, SourceError):
+    with refusals.refusals_named(run.ledger.store), losses_named(run.ledger.tables, SourceError):
         yield
 
 

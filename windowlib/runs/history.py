@@ -6,15 +6,16 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from windowlib.contract.tables import RUN_METRICS
 from windowlib.definition.instants import time_of, utc
 from windowlib.delta import data_files, row_groups
+from windowlib.delta.data_files import parquet_file
 from windowlib.delta.statistics import overlapping
 from windowlib.delta.tables import Tables
 from windowlib.ledger.migration import migrated_by
@@ -56,15 +57,15 @@ def _newest(tables: Tables, state: LedgerState) -> Past:
     for file in newest_first:
         if len(batches) >= RECENT:
             break
-        for row in _of_newest_batches(table.folder / file.path):
+        for row in _of_newest_batches(parquet_file(table.store, file.path, file.size_bytes)):
             batches.setdefault(row["batch_id"], {})[row["figure"]] = row["value"]
     return batches
 
 
-def _of_newest_batches(path: Path) -> list[dict[str, Any]]:
+def _of_newest_batches(file: pq.ParquetFile) -> list[dict[str, Any]]:
     """Rows of the newest `LOOKED_AT` batches in a file. A compacted file may have many more batches."""
     parts = list[pa.Table]()
-    for part, left in row_groups.newest_first(path, "batch_id", FIGURES):
+    for part, left in row_groups.newest_first(file, "batch_id", FIGURES):
         parts.append(part)
         newest = sorted({number for rows in parts for number in rows["batch_id"].to_pylist()})[-LOOKED_AT:]
         if left is None or (len(newest) == LOOKED_AT and newest[0] > left):
@@ -79,10 +80,10 @@ def _same_hour(tables: Tables, state: LedgerState, plan_time_ms: int) -> Past:
     """
     table, spans = tables[RUN_METRICS.name], _same_hours(plan_time_ms)
     files = table.files(state.pinned(RUN_METRICS.name))
-    paths = {file.path for span in spans for file in overlapping(files, "plan_time", "plan_time", span)}
+    chosen = {file.path: file for span in spans for file in overlapping(files, "plan_time", "plan_time", span)}
     batches: Past = {}
-    for path in sorted(paths):
-        for row in data_files.rows_of(_planned_in(table.folder / path, spans)):
+    for path, file in sorted(chosen.items()):
+        for row in data_files.rows_of(_planned_in(parquet_file(table.store, path, file.size_bytes), spans)):
             figures = batches.setdefault(row["batch_id"], {"plan_time_ms": time_of(row["plan_time"])})
             figures[row["figure"]] = row["value"]
     return batches
@@ -94,7 +95,7 @@ def _same_hours(plan_time_ms: int) -> list[TimeRange]:
     return [TimeRange(begin_ms, begin_ms + HOUR_MS - 1) for begin_ms in begins_ms]
 
 
-def _planned_in(path: Path, spans: Sequence[TimeRange]) -> pa.Table:
+def _planned_in(file: pq.ParquetFile, spans: Sequence[TimeRange]) -> pa.Table:
     """Rows of a file with the figures that baselines need, for batches planned in one of `spans`."""
     bounds = sorted((utc(span.from_ms), utc(span.to_ms + 1)) for span in spans)
     ends = [end for _, end in bounds]
@@ -103,7 +104,7 @@ def _planned_in(path: Path, spans: Sequence[TimeRange]) -> pa.Table:
         first = bisect_right(ends, low)  # the first span that ends after `low`
         return first < len(bounds) and high >= bounds[first][0]
 
-    rows = row_groups.holding(path, {"plan_time": may_hold}, PLANNED)
+    rows = row_groups.holding(file, {"plan_time": may_hold}, PLANNED)
     planned = rows["plan_time"]
     of_span = (pc.and_(pc.greater_equal(planned, begin), pc.less(planned, end)) for begin, end in bounds)
     wanted = pc.is_in(rows["figure"], pa.array([*NEEDED, EARLY, OF_RERUN]))

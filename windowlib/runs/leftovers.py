@@ -1,66 +1,59 @@
-"""Removal of files that dead attempts left on disk. No attempt can still publish them.
+"""Removal of files that dead attempts left. No attempt can still publish them.
 
 A failed attempt cleans up after itself. A killed attempt leaves its staging folder, a publication that no row of the
-ledger names, and files that it has already moved into tables.
+ledger names, and files that it has already copied to tables. Their names begin with the batch and the epoch of the
+attempt.
 
-Everything that existed *before* a claim belongs to earlier claims. Attempts of earlier claims are over, because the
-ledger no longer accepts their rows. Publications with a `prepare` row and files that a table holds are kept.
+Attempts of earlier claims are over, because the ledger no longer accepts their rows. Publications with a `prepare` row
+and files that a table holds are kept.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 from windowlib.contract.tables import COMMIT_ORDER, LEDGER
-from windowlib.delta import data_files
 from windowlib.ledger import prepare
 from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.reading import rows_of_kinds
 from windowlib.ledger.rows import Claim
-from windowlib.publication.publish import staging_folder
+from windowlib.publication.publish import STAGING
+from windowlib.storage.at_once import at_once
 
-_ATTEMPT = re.compile(r"(?P<batch>[1-9]\d*)-(?P<epoch>[1-9]\d*)")
-_FOLDER = re.compile(rf"{_ATTEMPT.pattern}-[0-9a-f]{{8}}")
+_ATTEMPT = re.compile(r"(?P<batch>[1-9]\d*)-(?P<epoch>[1-9]\d*)(?=-|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class Leftovers:
-    """Folders of attempts, and files of publications, that existed before a claim."""
-
-    folders: tuple[Path, ...]
-    publications: tuple[Path, ...]
-
-    @classmethod
-    def before_a_claim(cls, root: Path) -> Leftovers:
-        """Lists the leftovers. Call it before the pipeline is claimed."""
-        folders = (path for path in _in(staging_folder(root)) if _FOLDER.fullmatch(path.name))
-        return cls(tuple(folders), tuple(_in(root / prepare.FOLDER)))
-
-    def remove(self, ledger: Ledger, claim: Claim, *, also_in_tables: bool) -> None:
-        """Removes files of attempts that are over. Files that the disk does not delete stay for the next run."""
-        fixed = ledger.state().prepared
-        for folder in self.folders:
-            shutil.rmtree(folder, ignore_errors=True)
-        files = [path for path in self.publications if fixed is None or path != ledger.root / fixed.path]
-        for path in [*files, *(_in_tables(ledger, claim) if also_in_tables else ())]:
+def remove(ledger: Ledger, claim: Claim, *, also_in_tables: bool) -> None:
+    """Removes files of attempts of earlier claims. Files that the storage does not delete stay for maintenance."""
+    store, fixed = ledger.store, ledger.state().prepared
+    staged, publications = at_once(partial(_listed, ledger), (STAGING, prepare.FOLDER))
+    of_tables = list(_in_tables(ledger, claim)) if also_in_tables else []
+    for folder in sorted({path.split("/")[1] for path in staged}):
+        if _is_over(folder, claim):
             with suppress(OSError):
-                path.unlink(missing_ok=True)
-        with suppress(OSError):
-            staging_folder(ledger.root).rmdir()  # unless another attempt has files there
+                store.below(f"{STAGING}/{folder}").clear()
+    over = (path for path in publications if _is_over(path.rpartition("/")[2], claim))
+    with suppress(OSError):
+        store.delete([*(path for path in over if fixed is None or path != fixed.path), *of_tables])
 
 
-def _in(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir()) if folder.is_dir() else []
+def _listed(ledger: Ledger, folder: str) -> list[str]:
+    return [file.path for file in ledger.store.list(f"{folder}/")]
 
 
-def _in_tables(ledger: Ledger, claim: Claim) -> Iterator[Path]:
-    """Orphaned files in the tables' folders. Attempts of earlier claims wrote them, but prepared no publication."""
-    candidates = list(_of_attempts(ledger, claim))
+def _is_over(name: str, claim: Claim) -> bool:
+    """Tests if a name begins with an attempt of an earlier claim."""
+    attempt = _ATTEMPT.match(name)
+    return attempt is not None and int(attempt["epoch"]) < claim.epoch
+
+
+def _in_tables(ledger: Ledger, claim: Claim) -> Iterator[str]:
+    """Orphaned files of the tables. Attempts of earlier claims wrote them, but prepared no publication."""
+    looks = at_once(partial(_of_attempts, ledger, claim), COMMIT_ORDER)
+    candidates = [file for files in looks for file in files]
     if not candidates:
         return
     table = ledger.tables[LEDGER.name]
@@ -73,20 +66,14 @@ def _in_tables(ledger: Ledger, claim: Claim) -> Iterator[Path]:
             yield path
 
 
-def _of_attempts(ledger: Ledger, claim: Claim) -> Iterator[tuple[Path, int, int]]:
-    """Yields the files that no table holds and that are named after an attempt of an earlier claim.
+def _of_attempts(ledger: Ledger, claim: Claim, name: str) -> list[tuple[str, int, int]]:
+    """Files of a table's folder that no table holds, named after an attempt of an earlier claim.
 
-    Yields the batch and the epoch of the attempt with each file.
+    Returns the batch and the epoch of the attempt with each file.
     """
-    for name in COMMIT_ORDER:
-        folder = ledger.root / name
-        held = {folder / file.path for file in _files(ledger, name)}
-        for path in folder.rglob("*-*-*.parquet"):
-            match = _ATTEMPT.fullmatch("-".join(path.name.split("-")[:2]))
-            if match and path not in held and int(match["epoch"]) < claim.epoch:
-                yield path, int(match["batch"]), int(match["epoch"])
-
-
-def _files(ledger: Ledger, table: str) -> list[data_files.DataFile]:
-    opened = ledger.tables[table]
-    return opened.files(opened.version())
+    table = ledger.tables[name]
+    held = {f"{name}/{file.path}" for file in table.files(table.version())}
+    paths = (path for path in _listed(ledger, name) if path.endswith(".parquet") and path not in held)
+    matches = ((path, _ATTEMPT.match(path.rpartition("/")[2])) for path in paths)
+    attempts = [(path, int(match["batch"]), int(match["epoch"])) for path, match in matches if match]
+    return [attempt for attempt in attempts if attempt[2] < claim.epoch]

@@ -31,7 +31,7 @@ from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.prepare import Publication
 from windowlib.ledger.rows import Claim, Commit, LedgerState
 from windowlib.publication.start_versions import check_counts, fence, standing
-from windowlib.runs.leftovers import Leftovers
+from windowlib.runs import leftovers
 from windowlib.runs.publication import publish
 
 Note = Callable[[str], None]  # receives a sentence for the operator
@@ -100,7 +100,6 @@ def held(
     `Superseded` if another run holds the pipeline or takes it over, and `Overtaken` if other programs commit to a table
     first in every attempt.
     """
-    leftovers = Leftovers.before_a_claim(ledger.root)
     before, claim = ledger.claim(note, follow)
     with explained_lease(ledger, claim):
         if before.left_by_a_dead_run or (before.prepared and settlement is Settlement.GIVE_UP):
@@ -108,6 +107,6 @@ def held(
         leftovers.remove(ledger, claim, also_in_tables=before.left_by_a_dead_run)
         state, settled = ledger.state(), False
         if settlement is Settlement.PUBLISH and state.prepared and not state.is_refused:
-            publish(ledger, claim, prepare.read(ledger.root, state.prepared))
+            publish(ledger, claim, prepare.read(ledger.store, state.prepared))
             state, settled = ledger.state(), True
         yield HeldPipeline(ledger, claim, state, settled)

@@ -1,7 +1,7 @@
 """Publication of one batch: prepared once, then rolled forward by whichever run finds it.
 
-    to_publish = publication(attempt, versions, outcome, checks)  # every file of every table, and the commit row
-    prepared = prepare.write(root, to_publish)                    # all of it synced
+    to_publish, contents = publication(…)                 # every file of every table, and the commit row
+    prepared = prepare.write(store, to_publish, contents)         # all of it synced
     fix(ledger, claim, to_publish, prepared, refused)             # fixed: from here on nothing is computed
     publish(ledger, claim, to_publish, follow)                    # the tables, then the ledger's commit row
 
@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import ComputedBatch
@@ -31,15 +30,24 @@ from windowlib.ledger.rows import Claim, Plan, commit_row, prepare_row
 from windowlib.publication import roll_forward
 from windowlib.publication.publish import StagedChanges, table_change
 from windowlib.quality.check import dq_rows
+from windowlib.storage.at_once import at_once
 
 if TYPE_CHECKING:
     from windowlib.quality.check import CheckResult
 
 
 def publication(
-    tables: Tables, plan: Plan, versions: Mapping[str, int], outcome: ComputedBatch, checks: Sequence[CheckResult]
-) -> Publication:
-    """Publication of a batch that was computed and judged, for tables at `versions`."""
+    tables: Tables,
+    attempt: str,
+    plan: Plan,
+    versions: Mapping[str, int],
+    outcome: ComputedBatch,
+    checks: Sequence[CheckResult],
+) -> tuple[Publication, dict[str, bytes]]:
+    """Publication of a batch that was computed and judged, by `attempt`, for tables at `versions`.
+
+    Also returns the content of each small file that it adds, by path. Writes nothing.
+    """
     plan_time = utc(plan.plan_time_ms)
     about = {"batch_id": plan.batch_id, "plan_time": plan_time}
     figures = [{**about, "figure": name, "value": value} for name, value in outcome.figures.items()]
@@ -49,16 +57,13 @@ def publication(
     counts = {name: value for name, value in outcome.figures.items() if value is not None}
     late_out_ms = plan.late_after_ms(outcome.watermark_out_ms)
     row = commit_row(plan, outcome.watermark_out_ms, late_out_ms, counts)
-    draft = Publication(f"{plan.batch_id}-{uuid.uuid4()}", plan.batch_id, (), row, tuple(map(asdict, checks)))
-    for name in COMMIT_ORDER:
-        try:
-            change = table_change(tables, name, changed.get(name, StagedChanges()), versions.get(name))
-        except Exception:
-            with suppress(OSError):
-                prepare.drop(tables.root, draft)  # the files written so far
-            raise
-        draft = replace(draft, changes=(*draft.changes, change))
-    return draft
+    parts = at_once(
+        lambda name: table_change(tables, name, changed.get(name, StagedChanges()), versions.get(name)), COMMIT_ORDER
+    )
+    identity = f"{attempt}-{uuid.uuid4()}"
+    changes = tuple(change for change, _ in parts)
+    contents = {f"{change.name}/{path}": content for change, files in parts for path, content in files.items()}
+    return Publication(identity, plan.batch_id, changes, row, tuple(map(asdict, checks))), contents
 
 
 def fix(ledger: Ledger, claim: Claim, to_publish: Publication, prepared: Prepared, refused: str | None) -> None:
@@ -80,9 +85,8 @@ def publish(ledger: Ledger, claim: Claim, to_publish: Publication, follow: Follo
     """
     versions = retry_while_claimed(ledger, claim, lambda: _rolled_forward(ledger, claim, to_publish))
     ledger.write({**to_publish.row, "versions": versions}, claim.epoch, follow)
-    prepare.forget(ledger.root, to_publish)
-    for name, version in versions.items():
-        checkpoints.make_if_due(ledger.tables[name], version)
+    prepare.forget(ledger.store, to_publish)
+    at_once(lambda table: checkpoints.make_if_due(ledger.tables[table[0]], table[1]), versions.items())
 
 
 def _rolled_forward(ledger: Ledger, claim: Claim, to_publish: Publication) -> dict[str, int]:

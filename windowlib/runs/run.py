@@ -124,7 +124,7 @@ def _why_stale(definition: Definition, plan: Plan) -> str | None:
     """Reason why a plan must be made again; None if it still holds."""
     if changed := other_terms(definition, plan):
         return f"was planned under other terms ({changed})"
-    aside = files_set_aside(definition.root)
+    aside = files_set_aside(definition.store)
     if chosen := [file.path for file in plan.files if file.path in aside]:
         return f"cannot be read as it was planned ({chosen[0]} is set aside)"
     if changed := source.change_of(definition.source, plan.files):

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from windowlib.definition.toml.source import Source
 from windowlib.definition.uses import Uses
+from windowlib.ledger.rows import SourceFile
 from windowlib.plans.partitions import folder_values
+from windowlib.storage.at_once import at_once
+from windowlib.storage.object_file import pieces
+from windowlib.storage.store import Store
 
 FILE = "_contents.json"
 LARGEST_BYTES = 1 << 30  # a larger file has no checksum: reading it twice would delay its batch
@@ -51,34 +54,36 @@ class FileState:
 
 @dataclass(slots=True)
 class Contents:
-    """Checksums of the source's files, computed on demand. On exit, the context manager writes them to `kept_in`.
+    """Checksums of the source's files, computed on demand. On exit, the context manager keeps them in `pipeline`.
 
-    columns: names of the columns in use, as in the files, in lower case
+    source:   storage of the source's files
+    pipeline: storage of the pipeline
+    columns:  names of the columns in use, as in the files, in lower case
     """
 
-    source: Path
-    kept_in: Path
+    source: Store
+    pipeline: Store
     columns: frozenset[str] = frozenset()
     never_changes: bool = False
     _stored: dict[str, str] = field(default_factory=dict)
-    _needed: dict[str, str] = field(default_factory=dict)  # the checksums to write to `kept_in`
+    _needed: dict[str, str] = field(default_factory=dict)  # the checksums to keep
     _read: bool = False
 
     @classmethod
-    def of(cls, source: Source, uses: Uses, root: Path) -> Contents:
-        """Checksums for the pipeline in `root`. A file of a Delta table never changes under its name."""
+    def of(cls, source: Source, uses: Uses, pipeline: Store) -> Contents:
+        """Checksums for a pipeline. A file of a Delta table never changes under its name."""
         columns = frozenset(source.in_files(name).casefold() for name in uses.columns)
-        return cls(source.path, root / FILE, columns, source.format == "delta")
+        return cls(source.store, pipeline, columns, source.format == "delta")
 
     def __enter__(self) -> Self:
         with suppress(OSError, ValueError):  # only a cache: without it, files are read again
-            self._stored = json.loads(self.kept_in.read_text(encoding="utf-8"))
+            self._stored = json.loads(self.pipeline.get(FILE) or b"{}")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._read and self.kept_in.parent.is_dir():
+        if self._read:
             with suppress(OSError):
-                self.kept_in.write_text(json.dumps(self._needed, sort_keys=True), encoding="utf-8")
+                self.pipeline.put(FILE, json.dumps(self._needed, sort_keys=True).encode())
 
     def identity(self, path: str, sha256: str) -> Hashable:
         """Identity of an input: its content, and its folder values for columns in use."""
@@ -89,6 +94,10 @@ class Contents:
         """Tests if the content of a file differs from `before`; the file may have been renamed since."""
         return replace(now, path=before.path) != before and not self.same(now, before)
 
+    def must_compare(self, now: FileState, before: FileState) -> bool:
+        """Tests if only the content of a file can tell whether it differs from `before`."""
+        return replace(now, path=before.path) != before and now.size_bytes == before.size_bytes and bool(before.sha256)
+
     def same(self, now: FileState, before: FileState) -> bool:
         """Tests if a file has the same content as `before`; false if either content is not known."""
         if now.size_bytes != before.size_bytes or before.sha256 is None or self.never_changes:
@@ -97,14 +106,18 @@ class Contents:
 
     def of_file(self, now: FileState) -> str | None:
         """SHA-256 of a file; None for a file that is too large, cannot be read, or never changes."""
-        if now.key not in self._needed:
-            digest = self._stored.get(now.key)
-            if digest is None:
-                if self.never_changes or (digest := checksum(self.source / now.path)) is None:
-                    return None
-                self._read = True
-            self._needed[now.key] = digest
-        return self._needed[now.key]
+        self.read([now])
+        return self._needed.get(now.key)
+
+    def read(self, states: Iterable[FileState]) -> None:
+        """Computes the checksums of several files at once, as far as they are not known."""
+        wanted = {state.key: state for state in states if not self.never_changes and state.key not in self._needed}
+        self._needed |= {key: self._stored[key] for key in wanted if key in self._stored}
+        unread = [state for key, state in wanted.items() if key not in self._stored]
+        digests = at_once(lambda state: checksum(self.source, state.path, state.size_bytes), unread)
+        computed = {state.key: digest for state, digest in zip(unread, digests, strict=True) if digest}
+        self._read = self._read or bool(computed)
+        self._needed |= computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +127,12 @@ class Checksums:
     _by_path: dict[str, Future[str | None]]
 
     @classmethod
-    def started(cls, source: Source, paths: Sequence[str]) -> Checksums:
+    def started(cls, source: Source, files: Sequence[SourceFile]) -> Checksums:
         """Starts to compute the checksums. Reads no file of a Delta source, since these files never change."""
         if source.format == "delta":
             return cls({})
-        pool = ThreadPoolExecutor(THREADS, thread_name_prefix="windowlib-checksums")
-        futures = {path: pool.submit(checksum, source.path / path) for path in paths}
+        store, pool = source.store, ThreadPoolExecutor(THREADS, thread_name_prefix="windowlib-checksums")
+        futures = {file.path: pool.submit(checksum, store, file.path, file.size_bytes) for file in files}
         pool.shutdown(wait=False)
         return cls(futures)
 
@@ -128,12 +141,15 @@ class Checksums:
         return self._by_path[path].result() if path in self._by_path else None
 
 
-def checksum(path: Path) -> str | None:
-    """SHA-256 of a file's content; None for a file that is too large or cannot be read."""
+def checksum(store: Store, path: str, size_bytes: int) -> str | None:
+    """SHA-256 of a file's content; None for a file that is too large, is shorter by now, or cannot be read."""
+    if size_bytes > LARGEST_BYTES:
+        return None
+    digest, left = hashlib.sha256(), size_bytes
     try:
-        if path.stat().st_size > LARGEST_BYTES:
-            return None
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        for piece in pieces(store, path, size_bytes):
+            digest.update(piece)
+            left -= len(piece)
     except OSError:
         return None
+    return None if left else digest.hexdigest()

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -21,38 +20,41 @@ import pyarrow.parquet as pq
 from windowlib.definition.instants import time_of
 from windowlib.definition.toml.durations import UNITS
 from windowlib.delta.footers import bounds_of
-from windowlib.engines.parquet_files import rows_read
+from windowlib.engines.parquet_files import parquet_file, rows_read
 from windowlib.ledger.rows import SourceFile
 from windowlib.model.assigners import Assigner, Global, Session, Sliding, Tumbling
 from windowlib.model.times import floored_ms
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission, own_end_of
 from windowlib.plans.reach import Bucket
 from windowlib.source.intake import BatchIntake, Group, summed_up
+from windowlib.source.listed import ListedFile
+from windowlib.storage.at_once import at_once
+from windowlib.storage.object_file import opened
+from windowlib.storage.store import Store
 
 DAY_MS = UNITS["d"]
+FOOTERS_AT_ONCE = 256
 
 
-def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> BatchIntake | None:
+def footer(store: Store, file: SourceFile | ListedFile) -> pq.FileMetaData:
+    """Footer of a Parquet file of the source."""
+    return pq.read_metadata(opened(store, file.path, file.size_bytes))
+
+
+def look(store: Store, files: Sequence[SourceFile], admission: Admission) -> BatchIntake | None:
     """Row counts and event times of the files; None if their footers do not suffice and the rows must be scanned."""
-    return _cached_look(folder, tuple(files), replace(admission, keys=tuple(admission.keys)))
+    return _cached_look(store, tuple(files), replace(admission, keys=tuple(admission.keys)))
 
 
 @lru_cache(maxsize=4)  # a batch looks at the same files twice
-def _cached_look(folder: Path, files: tuple[SourceFile, ...], admission: Admission) -> BatchIntake | None:
+def _cached_look(store: Store, files: tuple[SourceFile, ...], admission: Admission) -> BatchIntake | None:
     assigner = admission.assigner
     if not may_suffice(assigner, by_event_time=admission.by_event_time) or admission.time_zone:
         return None  # the engine converts local times, since its time zone rules may differ from Python's
-    latest_ms = MAX_TIMESTAMP_MS if admission.future_after_ms is None else admission.future_after_ms
-    spans_read: list[tuple[SourceFile, _Span]] = []
-    for file in sorted(files, key=lambda file: file.path):
-        if not file.values.keys().isdisjoint((admission.timestamp, *admission.keys)):
-            return None  # the values are in folder names or in the table's log, not in the footer
-        spans = _spans(folder / file.path, admission)
-        if spans is None or any(
-            span.low_ms < admission.earliest_ms or span.high_ms > min(latest_ms, MAX_TIMESTAMP_MS) for span in spans
-        ):
-            return None
-        spans_read += [(file, span) for span in spans]
+    if any(not file.values.keys().isdisjoint((admission.timestamp, *admission.keys)) for file in files):
+        return None  # the values are in folder names or in the table's log, not in the footer
+    if (spans_read := _spans_read(store, sorted(files, key=lambda file: file.path), admission)) is None:
+        return None
     own_end_ms = partial(own_end_of, assigner)
     groups = [
         Group(
@@ -69,8 +71,26 @@ def _cached_look(folder: Path, files: tuple[SourceFile, ...], admission: Admissi
     if batch.newest is None:
         return batch
     file, span = max(spans_read, key=lambda pair: pair[1].high_ms)  # the first of several, as in `summed_up`
-    row = _newest_row(folder / file.path, span.number, admission.timestamp)
+    row = _newest_row(store, file, span.number, admission.timestamp)
     return replace(batch, newest=replace(batch.newest, row=row))
+
+
+def _spans_read(
+    store: Store, files: Sequence[SourceFile], admission: Admission
+) -> list[tuple[SourceFile, _Span]] | None:
+    """Non-empty row groups of the files; None if a footer does not suffice. Later footers are not read then."""
+    latest_ms = MAX_TIMESTAMP_MS if admission.future_after_ms is None else admission.future_after_ms
+    spans_read: list[tuple[SourceFile, _Span]] = []
+    for start in range(0, len(files), FOOTERS_AT_ONCE):
+        some = files[start : start + FOOTERS_AT_ONCE]
+        for file, about in zip(some, at_once(partial(footer, store), some), strict=True):
+            spans = _spans(about, admission)
+            if spans is None or any(
+                span.low_ms < admission.earliest_ms or span.high_ms > min(latest_ms, MAX_TIMESTAMP_MS) for span in spans
+            ):
+                return None
+            spans_read += [(file, span) for span in spans]
+    return spans_read
 
 
 def may_suffice(assigner: Assigner, *, by_event_time: bool) -> bool:
@@ -84,12 +104,12 @@ def may_suffice(assigner: Assigner, *, by_event_time: bool) -> bool:
     return by_event_time and isinstance(assigner, Session | Tumbling | Sliding | Global)
 
 
-def span(path: Path, timestamp: str, unit: str | None, zone: str | None = None) -> tuple[int, int] | None:
+def span(footer: pq.FileMetaData, timestamp: str, unit: str | None, zone: str | None = None) -> tuple[int, int] | None:
     """Least and greatest event time of a file's rows in ms, refused rows included; None if its footer has no times.
 
     With `zone`, the times are local, so the range is one day wider at both ends.
     """
-    footer, margin_ms = pq.read_metadata(path), DAY_MS if zone else 0
+    margin_ms = DAY_MS if zone else 0
     times_ms: list[int] = []
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
@@ -100,12 +120,11 @@ def span(path: Path, timestamp: str, unit: str | None, zone: str | None = None) 
     return (min(times_ms) - margin_ms, max(times_ms) + margin_ms) if times_ms else None
 
 
-def texts(path: Path, column: str) -> list[tuple[str, str]] | None:
+def texts(footer: pq.FileMetaData, column: str) -> list[tuple[str, str]] | None:
     """Least and greatest string of a file's column, as a list with one pair.
 
     The list is empty if the column is all null. Returns None if the footer does not have these bounds.
     """
-    footer = pq.read_metadata(path)
     low, high, nulls = bounds_of(footer)
     if nulls.get(column) == footer.num_rows:
         return []
@@ -122,9 +141,8 @@ class _Span(NamedTuple):
     high_ms: int
 
 
-def _spans(path: Path, admission: Admission) -> list[_Span] | None:
+def _spans(footer: pq.FileMetaData, admission: Admission) -> list[_Span] | None:
     """Non-empty row groups of a file; None if the footer does not suffice."""
-    footer = pq.read_metadata(path)
     indices = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
     if len(indices) < footer.num_columns:
         return None  # a.b may be a column, or the field b of a
@@ -171,10 +189,12 @@ def _time_ms(value: Any, unit: str | None) -> int | None:
     return None
 
 
-def _newest_row(path: Path, group: int, timestamp: str) -> int:
+def _newest_row(store: Store, file: SourceFile, group: int, timestamp: str) -> int:
     """Row number of the greatest value of `timestamp` in a row group. The number counts from the start of the file."""
-    file = pq.ParquetFile(path)
-    before: int = sum(file.metadata.row_group(earlier).num_rows for earlier in range(group))
-    times = pa.Table.from_batches(rows_read(path, file, row_groups=[group], columns=[timestamp])).column(0)
+    place = opened(store, file.path, file.size_bytes)
+    parquet = parquet_file(place)
+    before: int = sum(parquet.metadata.row_group(earlier).num_rows for earlier in range(group))
+    rows = rows_read(place.address, parquet, row_groups=[group], columns=[timestamp])
+    times = pa.Table.from_batches(rows).column(0)
     row: int = pc.index(times, pc.max(times)).as_py()
     return before + row

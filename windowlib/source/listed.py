@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from windowlib.model.errors import WindowError
 from windowlib.plans.partitions import values_of
 from windowlib.source.contents import FileState
 from windowlib.source.marker import Marker
+from windowlib.storage.store import ObjectInfo, Store
 
 
 class SourceError(WindowError):
@@ -35,15 +35,19 @@ class ListedFile:
         return values_of(self.path, self.partition_values)
 
     @classmethod
-    def there(cls, folder: Path, path: str) -> ListedFile:
-        """Looks up a file's size and time in a source folder."""
-        stat = (folder / path).stat()
-        return cls(path, stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, path))
+    def of(cls, file: ObjectInfo) -> ListedFile:
+        """A file of a folder, as its storage lists it."""
+        return cls(file.path, file.size_bytes, file.modified_ns, (file.modified_ns, file.path))
 
     @property
     def state(self) -> FileState:
         """State of the file, without its checksum."""
         return FileState(self.path, self.size_bytes, self.modified_ns)
+
+
+def existing(store: Store, paths: Sequence[str]) -> dict[str, ListedFile]:
+    """Looks up files of a folder by their paths, in one round. Omits missing files."""
+    return {file.path: ListedFile.of(file) for file in store.infos(paths) if file is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from windowlib.contract.tables import SOURCE_FILES
 from windowlib.definition.commands import OPEN, to_paste
@@ -32,10 +31,11 @@ from windowlib.source.contents import Contents, FileState
 from windowlib.source.delta.removals import Arrived, Spans, arrived
 from windowlib.source.delta.source import Cursor, beginning, cursor_after, delta_files, taken_back
 from windowlib.source.folder import folder_files, is_chosen
-from windowlib.source.listed import ListedFile, SourceError, SourceListing
+from windowlib.source.listed import ListedFile, SourceError, SourceListing, existing
 from windowlib.source.marker import Marker, marker_of
 from windowlib.source.permissions import denials_named
 from windowlib.source.read_before import completed, known_files, known_files_named, moved_here, renamed
+from windowlib.storage.store import ObjectInfo
 
 WAITS_MS = 5_000  # a run does not wait for a longer `min_file_age`: the next run takes the file
 AHEAD_WAITS_MS = WAITS_MS  # longest wait for files with a future modification time
@@ -51,7 +51,7 @@ Look = Callable[[Source, Since], SourceListing]
 
 def found_files(source: Source, since: Since = None) -> SourceListing:
     """Lists the source: a Delta table after a cursor, a folder from a marker on, or everything."""
-    with denials_named(source.path):
+    with denials_named(source.store):
         if source.format == "delta":
             assert not isinstance(since, Marker), "a Delta source has a cursor"
             return delta_files(source, since)
@@ -61,7 +61,7 @@ def found_files(source: Source, since: Since = None) -> SourceListing:
 
 def arrivals(source: Source, tables: Tables, commit: Commit | None, listed: SourceListing) -> Arrived:
     """Files that a pipeline must read next, and the removal after these files, or None."""
-    listed, aside = _with_taken_back(source, tables, commit, listed), files_set_aside(tables.root)
+    listed, aside = _with_taken_back(source, tables, commit, listed), files_set_aside(tables.store)
     return arrived(source, listed, lambda: spans_read(tables, commit), aside)
 
 
@@ -70,16 +70,15 @@ def _with_taken_back(source: Source, tables: Tables, commit: Commit | None, list
 
     Meanwhile the cursor or marker has passed these files, so `listed` does not have them.
     """
-    cursor, folder = cursor_of(source, commit), source.path
+    cursor = cursor_of(source, commit)
     if commit is None or (cursor is None and listed.since is None):
         return listed
     listed_paths = {file.path for file in listed.files}
-    paths = {path for path in files_taken_back(tables.root) if path not in listed_paths}
+    paths = {path for path in files_taken_back(tables.store) if path not in listed_paths}
     if cursor:
         return taken_back(source, listed, paths - known_files_named(tables, _read_by(commit), paths).keys(), cursor)
-    present = [path for path in paths if (folder / path).is_file() and is_chosen(source, path)]
-    back = [ListedFile.there(folder, path) for path in present]
-    return replace(listed, files=[*back, *listed.files])
+    back = existing(source.store, [path for path in paths if is_chosen(source, path)])
+    return replace(listed, files=[*back.values(), *listed.files])
 
 
 def spans_read(tables: Tables, commit: Commit | None) -> Spans:
@@ -109,7 +108,8 @@ def settled_files(source: Source, fresh: Sequence[ListedFile], now_ms: int) -> l
         return settled
     youngest_ms = min(ages_ms[file.path] for file in chosen)
     time.sleep(min(least_ms, AHEAD_WAITS_MS) / 1000 if youngest_ms < 0 else (least_ms - youngest_ms) / 1000)
-    return [file for file in chosen if is_unchanged(source, source.path / file.path, file.size_bytes, file.modified_ns)]
+    infos = source.store.infos([file.path for file in chosen])
+    return [file for file, info in zip(chosen, infos, strict=True) if _is_same(source, file, info)]
 
 
 def waiting_files(
@@ -119,7 +119,7 @@ def waiting_files(
 
     A folder with a marker is listed from the marker on. Raises the errors of `new_files` and `found_files`.
     """
-    since = cursor_of(source, commit) or marker_of(source, tables.root, commit)
+    since = cursor_of(source, commit) or marker_of(source, tables.store, commit)
     arrived = arrivals(source, tables, commit, found_files(source, since))
     return new_files(source, uses, tables, commit, arrived, check=check)
 
@@ -132,15 +132,17 @@ def new_files(
     Omits files that an operator has set aside, and renamed files that were read under their earlier name. Raises
     `SourceError` if the content of a file has changed since it was read (only with `check`).
     """
-    files, read_by, set_aside = arrived.files, _read_by(commit), files_set_aside(tables.root)
+    files, read_by, set_aside = arrived.files, _read_by(commit), files_set_aside(tables.store)
     if arrived.since or source.format == "delta":
         read = known_files_named(tables, read_by, [file.path for file in files])
     else:
         read = known_files(tables, read_by)
-    with Contents.of(source, uses, tables.root) as contents:
+    with Contents.of(source, uses, tables.store) as contents:
         complete = completed(contents, read, set_aside)
         present = {file.path: file for file in files if file.path in read}
-        for path, file in (present | complete).items() if check else ():
+        compared = (present | complete).items() if check else ()
+        contents.read(file.state for path, file in compared if contents.must_compare(file.state, read[path]))
+        for path, file in compared:
             if contents.has_changed(file.state, read[path]):
                 raise SourceError(_change_message(source, read[path], file, spans_read(tables, commit).get(path)))
         passed = {*read, *set_aside, *(file.path for file in complete.values())}
@@ -161,12 +163,12 @@ def _change_message(source: Source, before: FileState, now: ListedFile, span: Ti
     again = _read_again(source, span)
     if now.path == before.path:
         return (
-            f"{source.path / now.path} has changed since it was read ({sizes})."
+            f"{source.store}/{now.path} has changed since it was read ({sizes})."
             f" A file is read once: put new events into a new file and restore this file, or {again}"
         )
     return (
-        f"{source.path / before.path} was read before its transfer was finished: it is gone, and"
-        f" {source.path / now.path} has arrived ({sizes}). A file is read once, when it is complete. To read"
+        f"{source.store}/{before.path} was read before its transfer was finished: it is gone, and"
+        f" {source.store}/{now.path} has arrived ({sizes}). A file is read once, when it is complete. To read"
         f" {now.path} in place of {before.path}, {again}"
     )
 
@@ -203,7 +205,7 @@ def next_cursor(
     if before is None or not batch:
         return before
     read = known_files_named(tables, _read_by(commit), [file.path for file in arrived.files])
-    passed = read.keys() | files_set_aside(tables.root).keys() | {file.path for file in batch}
+    passed = read.keys() | files_set_aside(tables.store).keys() | {file.path for file in batch}
     return cursor_after([file for file in arrived.files if file.path not in passed], arrived.up_to, before)
 
 
@@ -242,18 +244,17 @@ def check_unchanged(source: Source, files: Sequence[SourceFile]) -> None:
 
 def change_of(source: Source, files: Sequence[SourceFile]) -> str | None:
     """Describes the first file that is gone or has changed since its batch was planned; None without a change."""
-    for file in files:
-        path = source.path / file.path
-        if not is_unchanged(source, path, file.size_bytes, file.modified_ns):
-            return f"{path} {'has changed' if path.is_file() else 'has gone'} since its batch was planned"
+    infos = source.store.infos([file.path for file in files])
+    for file, info in zip(files, infos, strict=True):
+        if not _is_same(source, file, info):
+            changed = "has gone" if info is None else "has changed"
+            return f"{source.store}/{file.path} {changed} since its batch was planned"
     return None
 
 
-def is_unchanged(source: Source, path: Path, size_bytes: int, modified_ns: int) -> bool:
-    """Tests if a file of the source still exists with this size and time."""
-    if not path.is_file():
+def _is_same(source: Source, file: SourceFile | ListedFile, now: ObjectInfo | None) -> bool:
+    """Tests if a file of the source still exists with its size and time."""
+    if now is None or now.size_bytes != file.size_bytes:
         return False
-    stat = path.stat()
     # The time in a Delta log may differ from the file's, and the file never changes under its name.
-    same_time = source.format == "delta" or stat.st_mtime_ns == modified_ns
-    return stat.st_size == size_bytes and same_time
+    return source.format == "delta" or now.modified_ns == file.modified_ns

@@ -14,22 +14,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windowlib.model.errors import StateMismatch
+from windowlib.source.folder import exists
 from windowlib.source.listed import SourceError
 
 if TYPE_CHECKING:
     from windowlib.definition.toml.source import Source
     from windowlib.ledger.rows import Commit
+    from windowlib.storage.store import Store
 
 PLACE = "source_place"  # key in the definition's part of a plan and of a commit
 
 
-def place_of(source: Source, root: Path) -> dict[str, str]:
-    """Absolute path of the source, its path relative to the pipeline's tables in `root`, and the definition's file.
+def place_of(source: Source, store: Store) -> dict[str, str]:
+    """Address of the source, its address relative to the pipeline's tables in `store`, and the definition's file.
 
     The definition's file distinguishes two pipelines of the same name.
     """
-    from_tables = os.path.relpath(source.path, root)
-    return {"path": str(source.path), "from_tables": from_tables, "definition": str(source.file)}
+    from_tables = os.path.relpath(source.store.url, store.url)
+    return {"path": source.store.url, "from_tables": from_tables, "definition": str(source.file)}
 
 
 def other_definition(file: Path, stored: Mapping[str, Any]) -> str | None:
@@ -40,19 +42,20 @@ def other_definition(file: Path, stored: Mapping[str, Any]) -> str | None:
     return None
 
 
-def check_place(source: Source, root: Path, commit: Commit | None) -> None:
+def check_place(source: Source, store: Store, commit: Commit | None) -> None:
     """Raises `StateMismatch` if the newest batch read another folder, `SourceError` if the folder does not exist.
 
+    store:  storage of the pipeline's tables
     commit: the newest batch; None before the first
     """
     if commit is None:
         return
-    then, now = commit.stored[PLACE], place_of(source, root)
+    then, now = commit.stored[PLACE], place_of(source, store)
     if then["path"] == now["path"] or then["from_tables"] == now["from_tables"]:
         return
     if str(source.moved_from) == then["path"]:
         return
-    if not source.path.exists():
+    if not exists(source):
         raise SourceError(
             f"the source folder {now['path']} does not exist; {source.pipeline} has read {then['path']} so far."
             f" Correct source.path in {source.file}"

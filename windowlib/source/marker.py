@@ -1,8 +1,8 @@
 """Start of a folder's listing, if file names sort by time (`source.sorted_by_time`).
 
 When a batch was planned, every file before the marker had been read or set aside. So the next listing begins at the
-marker, and its cost depends on the new files only. Names are compared part by part, each folder and then the file, by
-code points.
+marker, and its cost depends on the new files only. Names are compared as whole paths, by code points, as a storage
+sorts its listings.
 
     "names"     a file is listed if its name is the marker's or comes after it
     "folders"   a file is listed if its folder is the marker's or comes after it, whatever its own name
@@ -22,7 +22,6 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.instants import instant
@@ -33,6 +32,7 @@ from windowlib.source.transfers import complete_names
 if TYPE_CHECKING:
     from windowlib.definition.toml.source import Source
     from windowlib.ledger.rows import Commit, Plan
+    from windowlib.storage.store import Store
 
 MARKER = "source_marker"  # key in the definition's part of a plan and of a commit
 FILE = "_listing.json"
@@ -56,9 +56,14 @@ class Marker:
     chosen: str = ""
 
     @property
-    def parts(self) -> list[str]:
-        """Parts of the marker's name that are compared with the parts of a file's name."""
+    def place(self) -> str:
+        """Part of the marker's name that is compared with that part of a file's name."""
         return _place(self.name, self.by)
+
+    @property
+    def start(self) -> str:
+        """Path after which a listing has all files that the marker reaches, and perhaps some others."""
+        return self.place[:-1]
 
     def reaches(self, name: str) -> bool:
         """Tests if a listing from this marker includes a file.
@@ -69,7 +74,7 @@ class Marker:
         >>> [by_folder.reaches(name) for name in ("d1/z", "d2/a", "d2/sub/a", "d3/a", "e")]
         [False, True, True, True, False]
         """
-        return _place(name, self.by) >= self.parts
+        return _place(name, self.by) >= self.place
 
     def to_json(self) -> dict[str, Any]:
         """Converts the marker to the values that a plan keeps."""
@@ -84,15 +89,18 @@ class FullListing:
     late: int = 0
 
 
-def marker_of(source: Source, root: Path, commit: Commit | Plan | None) -> Marker | None:
-    """Marker in a commit or plan, with the last full listing; None if the next listing must be full."""
+def marker_of(source: Source, store: Store, commit: Commit | Plan | None) -> Marker | None:
+    """Marker in a commit or plan, with the last full listing; None if the next listing must be full.
+
+    store: storage of the pipeline
+    """
     by = source.sorted_by_time
     if by is None or commit is None or (kept := commit.stored.get(MARKER)) is None:
         return None
     marker = Marker(**kept)
     if marker.by != by or marker.chosen != patterns(source):
         return None
-    listing = _stored_listing(root)
+    listing = _stored_listing(store)
     if listing.get("batch_id") == commit.batch_id and listing["full_at_ms"] > marker.full_at_ms:
         return replace(marker, full_at_ms=listing["full_at_ms"], late=listing["late"])
     return marker
@@ -141,7 +149,7 @@ def after(
 
 def words(source: Source, marker: Marker) -> str:
     """Sentence about the start of the listing, and about the last and next full listing."""
-    every_ms, place = source.full_listing_every_ms, "/".join(marker.parts) or "the beginning"
+    every_ms, place = source.full_listing_every_ms, marker.place.rstrip("/") or "the beginning"
     late = f" (which found {counted(marker.late, 'new file')} under earlier names)" if marker.late else ""
     return (
         f"the source is listed from {place} on, as its {marker.by} sort by time; the last full listing was at"
@@ -150,22 +158,24 @@ def words(source: Source, marker: Marker) -> str:
     )
 
 
-def keep_full_listing(root: Path, commit: Commit, full: FullListing) -> None:
-    """Stores a full listing that led to no batch. If it cannot be stored, the next listing is full again."""
+def keep_full_listing(store: Store, commit: Commit, full: FullListing) -> None:
+    """Stores a full listing that led to no batch. If it cannot be stored, the next listing is full again.
+
+    store: storage of the pipeline
+    """
     with suppress(OSError):
         text = json.dumps({"batch_id": commit.batch_id, "full_at_ms": full.at_ms, "late": full.late})
-        (root / FILE).write_text(text, encoding="utf-8")
+        store.put(FILE, text.encode())
 
 
-def _stored_listing(root: Path) -> Mapping[str, int]:
+def _stored_listing(store: Store) -> Mapping[str, int]:
     with suppress(OSError, ValueError):
-        stored = json.loads((root / FILE).read_text(encoding="utf-8"))
+        stored = json.loads(store.get(FILE) or b"{}")
         if isinstance(stored, dict) and {"batch_id", "full_at_ms", "late"} <= stored.keys():
             return stored
     return {}
 
 
-def _place(name: str, by: str) -> list[str]:
-    """Splits a name into the parts by which it is compared."""
-    parts = name.split("/")
-    return parts[:-1] if by == "folders" else parts
+def _place(name: str, by: str) -> str:
+    """Part of a name by which it is compared: the name, or its folder with a slash at the end."""
+    return name if by == "names" else name[: name.rfind("/") + 1]

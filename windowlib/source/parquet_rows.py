@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,11 +15,13 @@ from windowlib.plans.admission import thousandth
 from windowlib.plans.balanced import balanced
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.sql.kinds import NULL
-from windowlib.source.columns.column_types import is_unread, kind_of, schema_of
+from windowlib.source.columns.column_types import is_unread, kind_of, schema_of, schemas_of
 from windowlib.source.columns.folder_columns import are_as_spark_finds, misfits_of, typed, with_values
 from windowlib.source.columns.layout import NANOS, Layout, Types, each_once, is_readable
 from windowlib.source.columns.partition_values import values_in
 from windowlib.source.text import rows as text
+from windowlib.storage.object_file import opened
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
@@ -29,17 +30,17 @@ if TYPE_CHECKING:
 
 def numbered(spark: SparkSession, source: Source, files: Sequence[SourceFile], recorded: Types) -> DataFrame:
     """Rows of the files: their columns, SOURCE_FILE (a URI), SOURCE_ROW (from 0 in its file)."""
-    folder = source.path
-    schemas = [schema_of(folder / file.path) for file in files]
+    store = source.store
+    schemas = schemas_of(store, files)
     layout = Layout.of(source, files, recorded)
     misfits = misfits_of(files, layout.in_folders)
     if not are_as_spark_finds(files):
-        return _with_folders(spark, folder, files, layout)
+        return _with_folders(spark, store, files, layout)
     differing = {id(schema): tuple(layout.differing(schema).items()) for schema in each_once(schemas)}
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for file, schema in zip(files, schemas, strict=True):
-        alike.setdefault(differing[id(schema)], []).append(str(folder / file.path))
-    reader = spark.read.option("basePath", str(folder))
+        alike.setdefault(differing[id(schema)], []).append(f"{store.url}/{file.path}")
+    reader = spark.read.option("basePath", store.url)
     if [*alike] == [()]:
         of_all = {tuple((field.name, kind_of(field.type)) for field in schema) for schema in each_once(schemas)}
         as_spark = _only_spark_knows(schemas[0]) and len(of_all) == 1
@@ -50,7 +51,7 @@ def numbered(spark: SparkSession, source: Source, files: Sequence[SourceFile], r
     return typed(balanced(lambda a, b: a.unionByName(b), parts), layout.in_folders, misfits)
 
 
-def _with_folders(spark: SparkSession, folder: Path, files: Sequence[SourceFile], layout: Layout) -> DataFrame:
+def _with_folders(spark: SparkSession, store: Store, files: Sequence[SourceFile], layout: Layout) -> DataFrame:
     """Rows of files whose folder names Spark misreads, as in `numbered`.
 
     This function adds the partition columns. Spark reads all other columns from the files.
@@ -59,14 +60,14 @@ def _with_folders(spark: SparkSession, folder: Path, files: Sequence[SourceFile]
 
     alike: dict[tuple[tuple[tuple[str, str], ...], tuple[str, ...]], list[SourceFile]] = {}
     for file in files:
-        differing = tuple(layout.differing(schema_of(folder / file.path)).items())
+        differing = tuple(layout.differing(schema_of(store, file)).items())
         alike.setdefault((differing, tuple(sorted(file.values))), []).append(file)
     misfits, parts = misfits_of(files, layout.in_folders), []
     for (differing, in_folders), of_part in alike.items():
         wanted = layout.with_folders(layout.schema(dict(differing)))
         own = StructType([field for field in wanted if field.name not in in_folders])
-        read = spark.read.schema(own).parquet(*(text.no_pattern(str(folder / file.path)) for file in of_part))
-        valued = with_values(_placed(read, dict(differing), layout), read.inputFiles(), folder, of_part)
+        read = spark.read.schema(own).parquet(*(text.no_pattern(f"{store.url}/{file.path}") for file in of_part))
+        valued = with_values(_placed(read, dict(differing), layout), read.inputFiles(), store, of_part)
         parts.append(typed(valued, {name: layout.in_folders[name] for name in in_folders}, misfits))
     return balanced(lambda a, b: a.unionByName(b), parts)
 
@@ -124,15 +125,15 @@ def _column(name: str, differing: Types, layout: Layout) -> Column:
 def check_texts(source: Source, files: Sequence[SourceFile]) -> None:
     """Raises `UnreadableRows` for a file with a string that is not UTF-8. Spark's own error does not name the file."""
     for file in files:
-        path = source.path / file.path
-        for _ in rows_read(path, parquet_file(path)):
+        place = opened(source.store, file.path, file.size_bytes)
+        for _ in rows_read(place.address, parquet_file(place)):
             pass
 
 
 def is_as_recorded(source: Source, files: Sequence[SourceFile], recorded: Types) -> bool:
     """Tests if every column has the same type in all these files as the type that it is read as."""
     layout = Layout.of(source, files, recorded)
-    return not any(layout.differing(schema_of(source.path / file.path)) for file in files)
+    return not any(layout.differing(schema_of(source.store, file)) for file in files)
 
 
 def scan_of(
@@ -144,10 +145,10 @@ def scan_of(
     the values of the file's partition columns.
     """
     layout = Layout.of(source, files, recorded)
-    schemas = {str(source.path / file.path): schema_of(source.path / file.path) for file in files}
+    schemas = {f"{source.store.url}/{file.path}": schema_of(source.store, file) for file in files}
     placed = {id(schema): layout.placed(schema) for schema in each_once([*schemas.values()])}
     elsewhere = {path: columns for path, schema in schemas.items() if (columns := placed[id(schema)])}
-    values = {str(source.path / file.path): values_in(file, layout.in_folders) for file in files}
+    values = {f"{source.store.url}/{file.path}": values_in(file, layout.in_folders) for file in files}
     schema = layout.with_folders(layout.whole())
     if any(names.MISFIT in of_file for of_file in values.values()):
         schema = schema.add(names.MISFIT, "string")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,10 +16,14 @@ import pyarrow.parquet as pq
 
 from windowlib.contract.tables import SOURCE_FILES
 from windowlib.delta import data_files, row_groups
+from windowlib.delta.data_files import DataFile, parquet_file
 from windowlib.delta.tables import Tables
 from windowlib.source.contents import Contents, FileState
-from windowlib.source.listed import ListedFile
+from windowlib.source.listed import ListedFile, existing
 from windowlib.source.transfers import complete_names
+from windowlib.storage.at_once import at_once
+from windowlib.storage.object_file import opened
+from windowlib.storage.store import Store
 
 _STATE = pa.schema(
     [("path", pa.string()), ("size_bytes", pa.int64()), ("modified_ns", pa.int64()), ("sha256", pa.string())]
@@ -30,7 +33,8 @@ _STATE = pa.schema(
 def known_files(tables: Tables, at: int | None) -> dict[str, FileState]:
     """Files that were read up to version `at` of `source_files`, by path."""
     table = tables[SOURCE_FILES.name]
-    return {state.path: state for file in table.files(at) for state in _states(_all_of(table.folder / file.path))}
+    parts = at_once(lambda file: _all_of(table.store, file.path, file.size_bytes), table.files(at))
+    return {state.path: state for part in parts for state in _states(part)}
 
 
 def known_files_named(tables: Tables, at: int | None, names: Collection[str]) -> dict[str, FileState]:
@@ -46,14 +50,17 @@ def known_files_named(tables: Tables, at: int | None, names: Collection[str]) ->
         has_suffix = low is not None and any(low[:end] in wanted for end in range(1, len(low)))
         return has_suffix or (first < len(ordered) and (high is None or ordered[first] <= high))
 
-    for file in table.files(at):
-        if may_hold(file.low.get("path"), file.high.get("path")):
-            rows = row_groups.holding(table.folder / file.path, {"path": may_hold}, _STATE)
-            states |= {
-                state.path: state
-                for state in _states(rows)
-                if state.path in wanted or not wanted.isdisjoint(complete_names(state.path))
-            }
+    files = [file for file in table.files(at) if may_hold(file.low.get("path"), file.high.get("path"))]
+
+    def holding(file: DataFile) -> pa.Table:
+        return row_groups.holding(parquet_file(table.store, file.path, file.size_bytes), {"path": may_hold}, _STATE)
+
+    for rows in at_once(holding, files):
+        states |= {
+            state.path: state
+            for state in _states(rows)
+            if state.path in wanted or not wanted.isdisjoint(complete_names(state.path))
+        }
     return states
 
 
@@ -62,14 +69,15 @@ def completed(contents: Contents, read: Mapping[str, FileState], aside: Collecti
 
     aside: files that an operator has set aside
     """
-    complete = dict[str, ListedFile]()
-    for path in read if not contents.never_changes else ():
-        names = [name for name in complete_names(path) if name not in read and name not in aside]
-        if names and not (contents.source / path).is_file():
-            there = next((name for name in names if (contents.source / name).is_file()), None)
-            if there is not None:
-                complete[path] = ListedFile.there(contents.source, there)
-    return complete
+    if contents.never_changes:
+        return {}
+    names = {path: [name for name in complete_names(path) if name not in read and name not in aside] for path in read}
+    candidates = [path for path, complete in names.items() if complete]
+    sizes = contents.source.sizes(candidates)
+    gone = [path for path, size in zip(candidates, sizes, strict=True) if size is None]
+    present = existing(contents.source, [name for path in gone for name in names[path]])
+    there = {path: next((name for name in names[path] if name in present), None) for path in gone}
+    return {path: present[name] for path, name in there.items() if name is not None}
 
 
 def renamed(
@@ -97,10 +105,11 @@ def moved_here(
 ) -> dict[str, ListedFile]:
     """Files that were renamed after they were read, for a listing of only a part of the source. See `renamed`.
 
-    Checks on disk only if read files with the same content are gone.
+    Looks for read files only if they had the same content.
     """
     sizes = _sizes_read(tables, at, {file.size_bytes for file in fresh}) if fresh else set()
     alike = [file for file in fresh if file.size_bytes in sizes]
+    contents.read(file.state for file in alike)
     wanted = {content for file in alike if (content := contents.of_file(file.state))}
     return _same_inputs(contents, alike, _read_with(tables, at, wanted, sizes))
 
@@ -111,13 +120,20 @@ def _same_inputs(contents: Contents, fresh: Sequence[ListedFile], read: Collecti
     for state in sorted(read, key=lambda state: state.path, reverse=True):
         if state.sha256:
             before.setdefault(contents.identity(state.path, state.sha256), []).append(state.path)
+    contents.read(file.state for file in fresh)
+    inputs = {
+        file.path: contents.identity(file.path, content) for file in fresh if (content := contents.of_file(file.state))
+    }
+    candidates = [path for content in dict.fromkeys(inputs.values()) for path in before.get(content, [])]
+    present = {
+        path for path, size in zip(candidates, contents.source.sizes(candidates), strict=True) if size is not None
+    }
     moved = dict[str, ListedFile]()
     for file in sorted(fresh, key=lambda file: file.order):
-        content = contents.of_file(file.state)
-        paths = before.get(contents.identity(file.path, content), []) if content else []
+        paths = before.get(inputs[file.path], []) if file.path in inputs else []
         while paths:
             path = paths.pop()
-            if not (contents.source / path).is_file():
+            if path not in present:
                 moved[path] = file
                 break
     return moved
@@ -141,7 +157,7 @@ def _read_with(tables: Tables, at: int | None, wanted: Set[str], sizes: Set[int]
 
 def _stored(tables: Tables, at: int | None) -> Iterator[pq.ParquetFile]:
     table = tables[SOURCE_FILES.name]
-    return (pq.ParquetFile(table.folder / file.path) for file in table.files(at))
+    return (parquet_file(table.store, file.path, file.size_bytes) for file in table.files(at))
 
 
 def _sizes(stored: pq.ParquetFile, groups: Sequence[int]) -> list[int]:
@@ -155,6 +171,7 @@ def _states(rows: pa.Table) -> list[FileState]:
 
 
 @lru_cache(maxsize=64)
-def _all_of(file: Path) -> pa.Table:
+def _all_of(store: Store, path: str, size_bytes: int) -> pa.Table:
     """Rows of a data file of `source_files`. Data files never change."""
-    return data_files.read_parquet(file, _STATE)
+    file = pq.ParquetFile(opened(store, path, size_bytes))
+    return data_files.shaped(file.read(columns=data_files.columns_of(file, _STATE)), _STATE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,7 +20,9 @@ from windowlib.source.columns.arrow_names import named_type
 from windowlib.source.columns.column_types import kind_of
 from windowlib.source.columns.layout import spark_type
 from windowlib.source.text import rows as text
-from windowlib.source.uris import file_of, spellings
+from windowlib.source.uris import path_in, spellings, uri_of
+from windowlib.storage.object_file import opened
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -62,33 +63,32 @@ def rows(
     spark: SparkSession,
     source: Source,
     files: Sequence[SourceFile],
-    staging: Path,
+    staging: Store,
     recorded: Mapping[str, str] | None = None,
 ) -> SourceRows:
-    """Rows of some source files. JSON and CSV files are parsed once, into Parquet under `staging`.
+    """Rows of some source files. JSON and CSV files are parsed once, into Parquet in `staging`.
 
     recorded: the types that the columns in use keep, whatever their types in these files
     """
-    folder = source.path
     if not source.is_text and not dialect_of(spark).numbers_rows:
         return _scanned(spark, source, files, recorded or {})
     if source.is_text:
-        read = text.read(spark, source, [str(folder / f.path) for f in files], staging)
+        read = text.read(spark, source, files, staging)
         renamed = read.select(*_renamed(source, read.columns))
-        frame = _numbered(_timed(renamed, source, source.kinds), source, staging / "rows")
+        frame = _numbered(_timed(renamed, source, source.kinds), source, f"{staging.url}/rows")
     else:
         read = parquet_rows.numbered(spark, source, files, recorded or {})
         texts = {field.name for field in read.schema if field.dataType.typeName() == "string"}
         frame = _of_parquet(read, source, recorded or {}, texts)
-    by_path = {Path(folder / f.path).resolve(): f for f in files}
+    by_path = {f.path: f for f in files}
     uris = {
         spelled: by_path[path]
         for uri in read.inputFiles()
-        if (path := file_of(uri).resolve()) in by_path  # copies under `staging` are not in it
+        if (path := path_in(source.store, uri)) in by_path  # copies in `staging` are not in it
         for spelled in spellings(uri)
     }
     if source.is_text:  # copies of these files may have been read
-        uris |= {(folder / f.path).as_uri(): f for f in files}
+        uris |= {uri_of(source.store, f.path): f for f in files}
     return SourceRows(frame, {uri: f.path for uri, f in uris.items()}, {uri: f.sequence for uri, f in uris.items()})
 
 
@@ -96,11 +96,12 @@ def _scanned(
     spark: SparkSession, source: Source, files: Sequence[SourceFile], recorded: Mapping[str, str]
 ) -> SourceRows:
     """Rows of Parquet files on an engine that does not number them."""
-    folder = source.path
-    by_path = {str(folder / f.path): f for f in files}
-    frame = rows_of_files(spark, list(by_path), *parquet_rows.scan_of(source, files, recorded))
+    opened_files = [opened(source.store, file.path, file.size_bytes) for file in files]
+    frame = rows_of_files(spark, opened_files, *parquet_rows.scan_of(source, files, recorded))
     frame = _of_parquet(frame, source, recorded)
-    return SourceRows(frame, {p: f.path for p, f in by_path.items()}, {p: f.sequence for p, f in by_path.items()})
+    by_address = {place.address: file for place, file in zip(opened_files, files, strict=True)}
+    paths = {address: file.path for address, file in by_address.items()}
+    return SourceRows(frame, paths, {address: file.sequence for address, file in by_address.items()})
 
 
 def _of_parquet(read: DataFrame, source: Source, recorded: Mapping[str, str], texts: Collection[str] = ()) -> DataFrame:
@@ -145,16 +146,16 @@ def _timed(rows: DataFrame, source: Source, kinds: Mapping[str, str]) -> DataFra
     return rows.withColumns({names.CORRUPT: F.coalesce(names.CORRUPT, other), source.timestamp: number})
 
 
-def _numbered(read: DataFrame, source: Source, staging: Path) -> DataFrame:
-    """Numbers rows of JSON or CSV within their file, and writes them as Parquet."""
+def _numbered(read: DataFrame, source: Source, folder: str) -> DataFrame:
+    """Numbers rows of JSON or CSV within their file, and writes them to a folder as Parquet."""
     from pyspark.sql import Window
 
     keys = [F.col(quoted(name)) for name in (source.timestamp, source.event_id) if name]
     whole = F.to_json(F.struct(*(quoted(name) for name in read.columns if name != names.SOURCE_FILE)))
     in_order = Window.partitionBy(names.SOURCE_FILE).orderBy(*keys, whole)
     numbered = read.withColumn(names.SOURCE_ROW, F.row_number().over(in_order).cast("long") - 1)
-    numbered.write.parquet(str(staging))
-    return read.sparkSession.read.schema(numbered.schema).parquet(str(staging))
+    numbered.write.parquet(folder)
+    return read.sparkSession.read.schema(numbered.schema).parquet(folder)
 
 
 def with_path(spark: SparkSession, rows: DataFrame, paths: Mapping[str, str]) -> DataFrame:

@@ -18,7 +18,7 @@ def has_prefix(name: str) -> bool:
     >>> has_prefix("_upload/a.csv"), has_prefix("d/.a.csv"), has_prefix("d_/a_.csv")
     (True, True, False)
     """
-    return any(part.startswith(PREFIXES) for part in name.split("/"))
+    return name.startswith(PREFIXES) or any(f"/{prefix}" in name for prefix in PREFIXES)
 
 
 def suffix_of(name: str) -> str:
@@ -28,7 +28,9 @@ def suffix_of(name: str) -> str:
     ['.filepart', '', '', '']
     """
     own = name.lower()
-    return next((suffix for suffix in SUFFIXES if own.endswith(suffix)), "")
+    if not own.endswith(SUFFIXES):
+        return ""
+    return next(suffix for suffix in SUFFIXES if own.endswith(suffix))
 
 
 def is_unfinished(name: str) -> bool:

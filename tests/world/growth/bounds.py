@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tests.support.disks import folder_of
 from tests.world.growth.growth import Growth, Measured
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER, OUTSIDE
@@ -32,7 +33,7 @@ def broken(growth: Growth, young: Growth) -> Iterator[str]:
 
 def _files(growth: Growth) -> Iterator[str]:
     files, needed = (
-        len([path for path in growth.definition.root.rglob("*") if path.is_file()]),
+        len([path for path in folder_of(growth.definition).rglob("*") if path.is_file()]),
         needed_files(growth.definition, growth.clock),
     )
     if files > needed + OTHERS:
@@ -51,7 +52,7 @@ def _memory(rows: Sequence[Measured]) -> Iterator[str]:
 def needed_files(definition: Definition, clock: Clock) -> int:
     """The data files that kept cuts name, and those of tables that no batch publishes."""
     ledger = ledger_of(definition, clock)
-    cuts = commits_of(ledger.tables, kept_from(definition.root))
+    cuts = commits_of(ledger.tables, kept_from(definition.store))
     needed = {
         (name, file.path)
         for one in cuts

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.support.clicks import SCHEMA
+from tests.support.disks import folder_of
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines import sail
@@ -26,6 +27,7 @@ from windowlib.maintenance.maintain import maintain
 from windowlib.runs.run import RunRequest
 from windowlib.runs.start import run
 from windowlib.source.marker import due_from, marker_of
+from windowlib.storage.disk import Disk
 
 DEFINITION = """
 name = "grown"
@@ -100,7 +102,7 @@ class Growth:
         (folder / "incoming").mkdir(parents=True, exist_ok=True)
         file = folder / "grown.toml"
         file.write_text(DEFINITION.format(keep=keep))
-        self.definition: Definition = load_definition(file).model_copy(update={"root": folder / "warehouse"})
+        self.definition: Definition = load_definition(file).model_copy(update={"store": Disk(folder / "warehouse")})
         self.cpu_ms: deque[float] = deque(maxlen=MEASURED)
         self.memory_mb: deque[float] = deque(maxlen=MEASURED)  # after each batch: it falls with each server replaced
         self.maintain_ms = self.listing_ms = 0.0
@@ -158,7 +160,7 @@ class Growth:
         empty_ms: deque[float] = deque()
         while len(empty_ms) < EMPTY_RUNS:
             self._run(None, empty_ms)
-        sizes = [path.stat().st_size for path in self.definition.root.rglob("*") if path.is_file()]
+        sizes = [path.stat().st_size for path in folder_of(self.definition).rglob("*") if path.is_file()]
         process = psutil.Process()
         found = Measured(
             number,
@@ -171,7 +173,7 @@ class Growth:
             process.num_threads(),
             len(sizes),
             sum(sizes) / 1e6,
-            len(list((self.definition.root / "ledger" / "_delta_log").glob("*.json"))),
+            len(list((folder_of(self.definition) / "ledger" / "_delta_log").glob("*.json"))),
             self.sitting,
             self.since,
         )
@@ -188,7 +190,7 @@ class Growth:
     def _run(self, expected: int | None, costs_ms: deque[float]) -> None:
         """Runs a batch and records its cost; runs that list the whole source are recorded separately."""
         commit = ledger_of(self.definition, self.clock).state().commit
-        of, left = self.definition.source, marker_of(self.definition.source, self.definition.root, commit)
+        of, left = self.definition.source, marker_of(self.definition.source, self.definition.store, commit)
         lists_all = due_from(left, of.full_listing_every_ms, self.now_ms) is None
         before_ms = used_ms()
         done = run(RunRequest.of(self.definition, self.clock))

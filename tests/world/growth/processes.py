@@ -15,6 +15,7 @@ from tests.world.growth.growth import Growth
 from windowlib.definition.definition import load_definition
 from windowlib.runs.run import RunRequest
 from windowlib.runs.start import run
+from windowlib.storage.disk import Disk
 
 
 def measured(growth: Growth, count: int) -> str:
@@ -42,5 +43,5 @@ def _process_ms(growth: Growth) -> float:
 
 if __name__ == "__main__":
     folder, now_ms = Path(sys.argv[1]), int(sys.argv[2])
-    definition = load_definition(folder / "grown.toml").model_copy(update={"root": folder / "warehouse"})
+    definition = load_definition(folder / "grown.toml").model_copy(update={"store": Disk(folder / "warehouse")})
     run(RunRequest.of(definition, lambda: now_ms))

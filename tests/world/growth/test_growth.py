@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.disks import folder_of
 from tests.support.simple_batches import DEFINITION, batches_of, compute_simply, no_spark
 from tests.support.strategies import ALL
 from tests.world.growth.bounds import needed_files
@@ -33,6 +33,7 @@ from windowlib.runs.run import RunRequest
 from windowlib.source.listed import SourceListing
 from windowlib.source.listing import Since, found_files
 from windowlib.storage import disk as storage_disk
+from windowlib.storage.disk import Disk
 
 YOUNG, OLD = (100, 500) if ALL else (30, 70)
 READ_ROWS = 20  # of each of a batch's four looks, the rows since the last commit and two
@@ -79,21 +80,23 @@ class Grown:
 
     def other_files(self) -> int:
         """Number of files that no kept cut names: logs, and files replaced since maintenance."""
-        files = [path for path in self.definition.root.rglob("*") if path.is_file()]
+        files = [path for path in folder_of(self.definition).rglob("*") if path.is_file()]
         return len(files) - needed_files(self.definition, self.clock)
 
 
 class Looks:
-    """Numbers of opened Parquet files by folder, of opened logs, and of entries after their checkpoints."""
+    """Numbers of reads of data files by table, of opened logs, and of entries after their checkpoints."""
 
     def __init__(self) -> None:
         self.files, self.logs, self.entries = Counter[str](), Counter[str](), Counter[str]()
 
-    def at_file(self, source: Any) -> None:
-        if isinstance(source, str | Path):  # else a checkpoint, of which each table reads at most the newest
-            self.files[Path(source).parent.name] += 1
+    def at_file(self, file: Path) -> None:
+        if file.suffix == ".parquet" and file.parent.name != "_delta_log":
+            self.files[file.parent.name] += 1
 
     def at_log(self, folder: Path) -> None:
+        if not (folder / "_delta_log").is_dir():
+            return
         names = [path.name for path in (folder / "_delta_log").iterdir() if path.name[0].isdigit()]
         last = max((int(name[:20]) for name in names if ".checkpoint." in name), default=-1)
         self.logs[folder.name] += 1
@@ -103,12 +106,13 @@ class Looks:
 @contextmanager
 def counted(patch: pytest.MonkeyPatch) -> Iterator[Looks]:
     """Counts opened files and logs within the block."""
-    looks, open_file, check_entries = Looks(), pq.ParquetFile.__init__, delta.check_entries
+    looks, get, get_range, check_entries = Looks(), Disk.get, Disk.get_range, delta.check_entries
     with patch.context() as patched:
+        patched.setattr(Disk, "get", lambda store, path: looks.at_file(store.root / path) or get(store, path))
         patched.setattr(
-            pq.ParquetFile,
-            "__init__",
-            lambda file, source, *given, **named: looks.at_file(source) or open_file(file, source, *given, **named),
+            Disk,
+            "get_range",
+            lambda store, path, *part: looks.at_file(store.root / path) or get_range(store, path, *part),
         )
         patched.setattr(delta, "check_entries", lambda store: looks.at_log(store.root) or check_entries(store))
         yield looks

@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from tests.support.clicks import MINUTE_MS, START_MS
+from tests.support.disks import folder_of
 from tests.world.mixed_operations.drawn import ADDED, FILE_MIN, all_time, migrated
 from tests.world.mixed_operations.files import a_file, lose, rename, restore_files, rewrite, set_aside, take_back
 from tests.world.mixed_operations.world import KILLED, KILLS, WHY, YES, World
@@ -177,9 +178,9 @@ def abandon(world: World) -> None:
 def compact(world: World) -> None:
     """Another program puts a table's files together."""
     name = world.chance.choice(("results", "open_windows", "late_events", "source_files", "ledger", "result_changes"))
-    if DeltaTable.is_deltatable(str(world.definition.root / name)):
+    if DeltaTable.is_deltatable(str(folder_of(world.definition) / name)):
         with suppress(CommitFailedError):
-            DeltaTable(world.definition.root / name).optimize.compact()
+            DeltaTable(folder_of(world.definition) / name).optimize.compact()
             world.moves.append(f"OPTIMIZE {name}")
 
 
@@ -187,9 +188,9 @@ def delete(world: World) -> None:
     """Deletes rows as another program; the deletion is restored, or adopted and then rolled back."""
     name = world.chance.choice(("results", "results", "open_windows", "late_events"))
     batches = [row["batch_id"] for row in world.commits()]
-    if not batches or not DeltaTable.is_deltatable(str(world.definition.root / name)):
+    if not batches or not DeltaTable.is_deltatable(str(folder_of(world.definition) / name)):
         return
-    DeltaTable(world.definition.root / name).delete("\"user\" = 'u0'")
+    DeltaTable(folder_of(world.definition) / name).delete("\"user\" = 'u0'")
     world.moves.append(f"DELETE {name}")
     if world.chance.random() < 0.3:
         world.command("run")

@@ -157,17 +157,17 @@ FAULTS = (
         "feed row missing",
         "results that late events changed are not in the feed of changes",
         "batches/staging.py",
-        'return {"results": StagedChanges(add=(file,)), "result_changes": StagedChanges(add=(linked,))}',
+        'return {"results": StagedChanges(add=(file,)), "result_changes": StagedChanges(add=(changed,))}',
         'return {"results": StagedChanges(add=(file,))} | '
-        '({"result_changes": StagedChanges(add=(linked,))} if change != "changed" else {})',
+        '({"result_changes": StagedChanges(add=(changed,))} if change != "changed" else {})',
     ),
     # -- what arrives, and what is turned away ----------------------------------------------------------------------
     Fault(
         "source file skipped",
         "one of the files that the batch has planned is not read",
         "source/rows.py",
-        "by_path = {str(folder / f.path): f for f in files}\n    frame",
-        "by_path = {str(folder / f.path): f for f in files[-1:]}\n    frame",
+        "by_path = {f.path: f for f in files}\n    uris",
+        "by_path = {f.path: f for f in files[-1:]}\n    uris",
     ),
     Fault(
         "duplicates count",

@@ -27,6 +27,7 @@ from windowlib.publication.readers import UnknownTable, read_table
 from windowlib.quality.check import CheckResult, in_words
 from windowlib.quality.validations import stored_outcomes
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
 
 HOUR_MS = 60 * MINUTE_MS
 BATCHES = 5
@@ -102,7 +103,7 @@ class Drawn:
             lateness=self.lateness,
         )
         file.write_text(text, encoding="utf-8")
-        return load_definition(file).model_copy(update={"root": folder / "warehouse" / "planted"})
+        return load_definition(file).model_copy(update={"store": Disk(folder / "warehouse" / "planted")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def play(drawn: Drawn, folder: Path) -> Played:
         refused = True
     except Exception as problem:  # that it ends so is seen, too, but not by a check
         error = f"{type(problem).__name__}: {problem}"
-    checks = {one.batch_id: in_words(one.suites, one.figures) for one in stored_outcomes(definition.root)}
+    checks = {one.batch_id: in_words(one.suites, one.figures) for one in stored_outcomes(definition.store)}
     return Played(checks, {name: _digest(definition, name) for name in COMPARED}, refused, error)
 
 

@@ -35,6 +35,7 @@ from windowlib.publication.readers import UnknownTable, read_table
 from windowlib.runs.advance import advance
 from windowlib.runs.run import RunRequest
 from windowlib.runs.together import advance_together
+from windowlib.storage.disk import Disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ Engine = Callable[[str, Asked], list[int]]  # by the name of the engine that the
 
 def definition(folder: Path, name: str) -> Definition:
     """A definition of the case, its tables next to it."""
-    return load_definition(folder / f"{name}.toml").model_copy(update={"root": folder / "warehouse" / name})
+    return load_definition(folder / f"{name}.toml").model_copy(update={"store": Disk(folder / "warehouse" / name)})
 
 
 def differences(case: Case, folder: Path, engine: Engine) -> list[str]:

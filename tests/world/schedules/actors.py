@@ -10,6 +10,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
+from tests.support.disks import folder_of
 from tests.support.simple_batches import no_spark
 from tests.world.schedules.explorer import REFUSING, Explorer
 from tests.world.schedules.pipeline import (
@@ -53,6 +54,7 @@ from windowlib.model.errors import StateMismatch
 from windowlib.publication.foreign_changes import CannotUndo
 from windowlib.publication.roll_forward import ForeignChange
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
 
 Actor = Callable[[Path, str], object]  # acts on the pipeline in a folder, whose definition has this gap
 BY = ("ann", "to see what happens")
@@ -106,7 +108,7 @@ def _held(folder: Path) -> set[int]:
     ledger = ledger_of(pipeline(folder))
     versions = commit.versions if (commit := ledger.state().commit) else {}
     paths = (
-        ledger.root / name / file.path
+        folder_of(ledger) / name / file.path
         for name in ("results", "open_windows")
         for file in ledger.tables[name].files(versions.get(name))
     )
@@ -153,7 +155,7 @@ def delete(folder: Path, *_: str, value: int = DELETED) -> None:
 
 def lossy_optimize(folder: Path, *_: str) -> None:
     """Commits a compaction that claims to change no row but leaves out a file."""
-    table = Tables(root_of(folder))["results"]
+    table = Tables(Disk(root_of(folder)))["results"]
     newest = table.version()
     assert newest is not None
     lost = tuple(map(logged, table.files(newest)[:1]))

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from tests.support.disks import folder_of
 from tests.support.log_files import file_of
 from tests.world.schedules.actors import (
     BY,
@@ -45,7 +46,7 @@ from tests.world.schedules.actors import (
     migrate,
     of,
 )
-from tests.world.schedules.explorer import REFUSING, Disk, Explorer, explored
+from tests.world.schedules.explorer import REFUSING, Explorer, VolatileDisk, explored
 from tests.world.schedules.pipeline import arrive, pipeline, root_of, rows_of, values_of
 from tests.world.schedules.reader import DELETED, Erased, Reader
 from windowlib.batches.planning import ledger_of
@@ -63,6 +64,7 @@ from windowlib.maintenance.maintain import maintain
 from windowlib.publication.foreign_changes import CannotUndo
 from windowlib.publication.roll_forward import ForeignChange
 from windowlib.runs.operation import held
+from windowlib.storage.disk import Disk
 
 GROUPS = [*PAIRS, *PAIRS_OF_CHANGES, *TRIPLES, *TRIPLES_OF_CHANGES]
 FILES = 4  # two of them are read before
@@ -88,7 +90,7 @@ def begin(folder: Path) -> None:
         place = folder / name
         pipeline(place)
         explorer = Explorer(0, lambda: None)
-        with pytest.MonkeyPatch.context() as patch, explored(explorer, Disk(place), patch):
+        with pytest.MonkeyPatch.context() as patch, explored(explorer, VolatileDisk(place), patch):
             for number in (1, 2):
                 arrive(place, number)
                 a_run(place)
@@ -114,7 +116,7 @@ def explore(
     folder = begun / "explored"  # always the same, so that its definition is read once
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(begun / start, folder, copy_function=shutil.copy2 if power_cut else os.link)
-    reader, safe = Reader(root_of(folder)), Disk(folder / "warehouse")
+    reader, safe = Reader(root_of(folder)), VolatileDisk(folder / "warehouse")
     safe.keep()
     explorer = Explorer(chance.randrange(1 << 30), reader.watch, kills, power_cut)
     others = start == CHANGED or any(name.startswith("foreign") for name in group)
@@ -141,14 +143,14 @@ def explore(
 
 def of_others(folder: Path) -> set[Path]:
     """Values of `results` written by another program on which nothing is built yet."""
-    table = Tables(root_of(folder))["results"]
+    table = Tables(Disk(root_of(folder)))["results"]
     newest, commit = table.version(), ledger_of(pipeline(folder)).state().commit
     after = commit.versions.get("results", -1) if commit else -1
     spared = set[Path]()
     for one in reversed([*log.entries(table.store, after, newest or 0)]):
         if one.identity is not None:
             break
-        spared |= {file_of(table.folder, one.version), *(table.folder / path for path in one.added)}
+        spared |= {file_of(folder_of(table), one.version), *(folder_of(table) / path for path in one.added)}
     return spared
 
 
@@ -222,7 +224,7 @@ def tidy(folder: Path) -> None:
     """Checks that the next run leaves nothing of dead runs: all present files are committed."""
     ledger = ledger_of(pipeline(folder))
     with held(ledger):
-        left = [path for name in ("_prepared", "_staging") for path in (ledger.root / name).glob("*")]
+        left = [path for name in ("_prepared", "_staging") for path in (folder_of(ledger) / name).glob("*")]
         assert not left, f"{left} belong to no table"
 
 
@@ -268,8 +270,8 @@ def check_all_is_there(reader: Reader, *, changed: bool = False) -> None:
 
 def check_kept_cuts(reader: Reader) -> None:
     """Checks that every kept cut holds the rows of its batch."""
-    made, tables = maintained.last(reader.root), Tables(reader.root)
-    for commit in commits_of(Ledger(reader.root, wall_clock_ms).tables):
+    made, tables = maintained.last(Disk(reader.root)), Tables(Disk(reader.root))
+    for commit in commits_of(Ledger(Disk(reader.root), wall_clock_ms).tables):
         if made is None or commit.batch_id >= made.kept_from:
             for name, wanted in (
                 ("results", reader.truths[commit.batch_id].results),

@@ -172,7 +172,7 @@ class Explorer:
 
 
 @dataclass(slots=True)
-class Disk:
+class VolatileDisk:
     """Contents of a folder that survive a power cut: contents of files, and names in folders."""
 
     root: Path
@@ -217,7 +217,7 @@ def _number(path: Path) -> int | None:
 
 
 @contextmanager
-def explored(explorer: Explorer, safe: Disk, patch: pytest.MonkeyPatch) -> Iterator[None]:
+def explored(explorer: Explorer, safe: VolatileDisk, patch: pytest.MonkeyPatch) -> Iterator[None]:
     """Within the block, steps wait for the schedule, batches need no engine, and no claim protects."""
     before_each_step(explorer.step, patch, explorer.random.shuffle)
 

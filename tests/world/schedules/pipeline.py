@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from deltalake import Schema
 
 from tests.support import simple_batches
+from tests.support.disks import folder_of
 from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.contract.tables import TABLES
 from windowlib.definition.definition import Definition
@@ -32,6 +33,7 @@ from windowlib.migrations.difference import MigrationDifference, MigrationSide
 from windowlib.publication.publish import StagedChanges
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import BatchIntake, read_files
+from windowlib.storage.disk import Disk
 
 NO_DELAY, LONG_DELAY = "0s", "5h"
 OLD, NEW = simple_batches.GAP, "20ms"  # the gaps of the definition before a migration, and after it
@@ -63,7 +65,7 @@ def values_of(number: int) -> list[int]:
 
 def computed(inputs: Inputs) -> ComputedBatch:
     """Outcome of a batch with or without new files."""
-    plan, root = inputs.plan, inputs.definition.root
+    plan, root = inputs.plan, folder_of(inputs.definition)
     new = [value for file in plan.files for value in _read(inputs, file.path)]
     old = _pinned(inputs, "open_windows")
     due = [value for file in old for value in rows_of(root / "open_windows" / file.path)]
@@ -90,7 +92,7 @@ def recomputed(inputs: Inputs) -> ComputedBatch:
     """Outcome of a rerun. Raises `RerunRefused` for an outdated preview, as a run does once it has computed."""
     if inputs.rerun.preview_id == OUTDATED:
         raise RerunRefused("what the preview shows does not hold any more")
-    root, plan = inputs.definition.root, inputs.plan
+    root, plan = folder_of(inputs.definition), inputs.plan
     assert plan.watermark_in_ms is not None, "there is a batch to rerun"
     again = set(_read(inputs, f"{RERUN_FILE}.parquet"))
     waiting = _pinned(inputs, "open_windows")
@@ -120,7 +122,7 @@ def _figures(rows_read: int, results: int, waiting: int) -> dict[str, int | None
 
 def _read(inputs: Inputs, path: str) -> list[int]:
     """The values of a file that were not erased."""
-    erased = erasures.erased(inputs.opened.root, inputs.plan.files)
+    erased = erasures.erased(inputs.opened.store, inputs.plan.files)
     return [one for one in _values(inputs.definition, path) if not erased or erased.until_of({"value": one}) is None]
 
 
@@ -152,7 +154,7 @@ def _files(folder: Path, rows: Rows) -> list[data_files.DataFile]:
     if not rows:
         return []
     data = pa.table({"value": list(rows), "batch_id": list(rows.values())}, TABLE)
-    return [replace(data_files.write(folder, data), partition=_PARTITIONS[folder.name])]
+    return [replace(data_files.write(Disk(folder), data), partition=_PARTITIONS[folder.name])]
 
 
 @lru_cache

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.disks import folder_of
 from tests.support.killed import Killed, dead_owner, stopped
 from tests.world.schedules.actors import (
     BY,
@@ -34,7 +36,7 @@ from tests.world.schedules.explore import (
     check_is_gone,
     fast_folder,
 )
-from tests.world.schedules.explorer import Disk, Explorer, explored
+from tests.world.schedules.explorer import Explorer, VolatileDisk, explored
 from tests.world.schedules.pipeline import NEW, OLD, OUTDATED, pipeline, root_of
 from tests.world.schedules.reader import Reader
 from windowlib.batches.planning import ledger_of, plan, rerun_plan
@@ -44,7 +46,6 @@ from windowlib.decisions.rollback import rollback
 from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import disk
 from windowlib.delta.data_files import DataFile
 from windowlib.erasure import forget
 from windowlib.erasure.certificates import certificates
@@ -56,17 +57,20 @@ from windowlib.ledger.ledger import DecidedMeanwhile, Ledger, Superseded, wall_c
 from windowlib.ledger.migration import FINISHED, migrations
 from windowlib.ledger.rows import Commit
 from windowlib.maintenance.maintain import maintain
+from windowlib.migrations import shadow
 from windowlib.migrations.batch import MigrationRequest
-from windowlib.migrations.shadow import MigrationRefused, NothingToMigrate
-from windowlib.migrations.switch import build
+from windowlib.migrations.shadow import MigrationRefused, NothingToMigrate, still_there
+from windowlib.migrations.switch import build, switch
 from windowlib.migrations.undo import finish, undo
 from windowlib.pages.newest_rows import tail
 from windowlib.publication import roll_forward
 from windowlib.publication.roll_forward import ForeignChange, LostRows
 from windowlib.runs.advance import advance
+from windowlib.storage.disk import Disk
+from windowlib.storage.store import Store
 
 QUIET, READ_TOO, GIVEN_UP, LOST = "quiet", "read too", "given up", "lost"  # each is used by one test
-BUILT_AGAIN, LEAVES_NOTHING = "built again", "nothing"
+BUILT_AGAIN, LEAVES_NOTHING, BUILT_TWICE = "built again", "nothing", "built twice"
 KEPT, KEPT_TOO, MIGRATED_TOO, TWICE, FIRST = "kept", "kept too", "migrated too", "twice", "first"
 PLANNED: dict[str, tuple[str, str, Callable[[Definition], object]]] = {  # where, then by which gap, what is done
     "forget": (BEGUN, OLD, lambda of: forget.forget(of, no_spark, forget.ForgetRequest([str(ERASED)], *BY))),
@@ -80,13 +84,13 @@ def folder() -> Iterator[Path]:
     """Pipelines that have run. Batches in the test's process need no engine."""
     with fast_folder() as begun, pytest.MonkeyPatch.context() as patch:
         begin(begun)
-        for name in (QUIET, READ_TOO, GIVEN_UP, LOST, BUILT_AGAIN, LEAVES_NOTHING, TWICE, FIRST):
+        for name in (QUIET, READ_TOO, GIVEN_UP, LOST, BUILT_AGAIN, LEAVES_NOTHING, BUILT_TWICE, TWICE, FIRST):
             shutil.copytree(begun / BEGUN, begun / name)
         for name in (KEPT, KEPT_TOO, MIGRATED_TOO):
             shutil.copytree(begun / MIGRATED, begun / name)
         for name, (start, *_) in PLANNED.items():
             shutil.copytree(begun / start, begun / name)
-        with explored(Explorer(0, lambda: None), Disk(begun), patch):
+        with explored(Explorer(0, lambda: None), VolatileDisk(begun), patch):
             yield begun
 
 
@@ -188,15 +192,13 @@ def test_a_compaction_that_loses_rows_under_a_batch_stops_it(folder: Path, monke
 def test_a_migration_abandoned_as_it_begins_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     definition = pipeline(folder / MIGRATED)  # back to the definition before
     keep_migration(folder / MIGRATED)
-    synced = disk.sync
+    begin = shadow.begin
 
-    def late(files: Iterable[Path], root: Path) -> None:
-        chosen = list(files)
-        if any(file.name == "migration.json" for file in chosen):
-            shutil.rmtree(definition.root / "_migration")
-        synced(chosen, root)
+    def late(store: Store, begun: migration.Migration) -> None:
+        begin(store, begun)
+        migration.forget(store, begun)
 
-    monkeypatch.setattr(disk, "sync", late)
+    monkeypatch.setattr(shadow, "begin", late)
     with pytest.raises(MigrationRefused, match="another command dropped this migration: "):
         build(definition, no_spark, MigrationRequest(*BY))
 
@@ -206,56 +208,78 @@ def test_an_abandoned_migration_leaves_no_files(folder: Path, monkeypatch: pytes
     commit, done = delta_commits.commit_logged, list[str]()
 
     def late(table: Any, *others: Any) -> Any:
-        if table.folder.name == "source_files" and "_migration" in table.folder.parts and not done:
+        if table.name == "source_files" and "_migration" in folder_of(table).parts and not done:
             done.append("given up")
-            [begun] = migration.migrations(definition.root)
-            migration.forget(definition.root, begun)
-            (table.folder / "written.parquet").parent.mkdir(parents=True)
-            (table.folder / "written.parquet").touch()
+            [begun] = migration.migrations(definition.store)
+            migration.forget(definition.store, begun)
+            (folder_of(table) / "written.parquet").parent.mkdir(parents=True)
+            (folder_of(table) / "written.parquet").touch()
         return commit(table, *others)
 
     monkeypatch.setattr(delta_commits, "commit_logged", late)
     with pytest.raises(MigrationRefused, match="another command dropped this migration: "):
         build(definition, no_spark, MigrationRequest(*BY))
     assert done
-    assert not list(definition.root.glob("_migration/*"))
+    assert not [*definition.store.list("_migration/")]
 
 
 def test_a_migration_abandoned_while_it_builds_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     definition = of(folder / GIVEN_UP, NEW)
-    synced = disk.sync
+    create = Disk.create
 
-    def late(files: Iterable[Path], root: Path) -> None:
-        chosen = list(files)
-        if any("_migration" in file.parts and file.parent.name == "_delta_log" for file in chosen):
-            [begun] = migration.migrations(definition.root)
-            migration.drop_tables(definition.root, begun)
-        synced(chosen, root)
+    def late(store: Disk, path: str, data: bytes) -> bool:
+        if "_migration" in store.root.parts and path.startswith("_delta_log/"):
+            [begun] = migration.migrations(definition.store)
+            migration.drop_tables(definition.store, begun)
+        return create(store, path, data)
 
-    monkeypatch.setattr(disk, "sync", late)
+    monkeypatch.setattr(Disk, "create", late)
     with pytest.raises(MigrationRefused, match="another command dropped this migration: "):
         build(definition, no_spark, MigrationRequest(*BY))
 
 
 def test_a_migration_restarted_by_another_command_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another `migrate` builds the same tables in the same folder by then."""
+    """Another `migrate` builds the same tables in another folder by then."""
     definition = of(folder / BUILT_AGAIN, NEW)
     commit = delta_commits.commit_logged
 
     def late(table: Any, expected: int, *others: Any) -> Any:
-        built = table.folder.parent
-        if table.folder.name == "ledger" and built.parent.name == "_migration" and "gone" not in done:
+        built = folder_of(table).parent
+        if table.name == "ledger" and built.parent.name == "_migration" and "gone" not in done:
             done.append("gone")
-            begun = (built / "migration.json").read_bytes()
-            shutil.rmtree(built)
-            built.mkdir()
-            (built / "migration.json").write_bytes(begun)
+            [begun] = migration.migrations(definition.store)
+            migration.forget(definition.store, begun)
+            migration.begin(definition.store, replace(begun, id=f"{begun.id}0"))
         return commit(table, expected, *others)
 
     done: list[str] = []
     monkeypatch.setattr(delta_commits, "commit_logged", late)
     with pytest.raises(MigrationRefused, match="another command dropped this migration: "):
         build(definition, no_spark, MigrationRequest(*BY))
+    assert [path.parent.name for path in folder_of(definition).glob("_migration/**/*") if path.is_file()] == [
+        entry.id for entry in migrations(definition.store)
+    ]
+
+
+@pytest.mark.fault(
+    "two commands begin a migration at the same moment", "one switches; no files of the other migration remain"
+)
+def test_a_switch_forgets_a_migration_that_began_at_the_same_moment(folder: Path) -> None:
+    definition = of(folder / BUILT_TWICE, NEW)
+    chosen = build(definition, no_spark, MigrationRequest(*BY))
+    other = replace(chosen.migration, id="other")
+    migration.begin(definition.store, other)
+    definition.store.put(f"{other.folder}/results/1.parquet", b"")
+    switch(definition, chosen, no_spark, MigrationRequest(*BY))
+    assert migrations(definition.store) == [chosen.migration]
+    with (
+        pytest.raises(MigrationRefused, match="another command dropped this migration: "),
+        still_there(shadow.built(definition, other, wall_clock_ms)),
+    ):
+        pytest.fail("the migration is gone")
+    assert [file.path for file in definition.store.list("_migration/")] == [
+        f"{chosen.migration.folder}/{name}" for name in (migration.DROPPED, migration.ABOUT)
+    ]
 
 
 @pytest.mark.fault(
@@ -265,9 +289,9 @@ def test_a_migration_restarted_by_another_command_says_so(folder: Path, monkeypa
 def test_a_killed_finish_leaves_nothing_behind(folder: Path) -> None:
     place = folder / KEPT
     definition = of(place, NEW)
-    left, ledger = definition.root / "_migration", ledger_of(definition)
+    ledger = ledger_of(definition)
     killed_as_it_finishes(definition)
-    assert (migration_begun(definition.root, definition.file, ledger), bool(migrations(definition.root))) == (
+    assert (migration_begun(definition.file, ledger), bool(migrations(definition.store))) == (
         None,
         True,
     )
@@ -275,7 +299,7 @@ def test_a_killed_finish_leaves_nothing_behind(folder: Path) -> None:
     assert (said.title, said.who, said.reason) == ("keep the migration of batch 3", *BY)
     with pytest.raises(NothingToMigrate, match="no migration can be undone"):
         undo(definition, no_spark, MigrationRequest(*BY))
-    assert not left.exists()
+    assert not [*definition.store.list("_migration/")]
     with pytest.raises(NothingToMigrate, match="no migration can be finished"):
         finish(definition, MigrationRequest(*BY))
 
@@ -284,15 +308,17 @@ def test_maintenance_deletes_leftovers_of_a_kept_migration(folder: Path) -> None
     place = folder / KEPT_TOO
     definition = of(place, NEW)
     killed_as_it_finishes(definition)
-    base = commits_of(Ledger(definition.root, wall_clock_ms).tables)[1]
-    old = [definition.root / "results" / one.path for one in _files(definition, base)]
+    ids = [entry.id for entry in migrations(definition.store)]
+    base = commits_of(Ledger(definition.store, wall_clock_ms).tables)[1]
+    old = [folder_of(definition) / "results" / one.path for one in _files(definition, base)]
     assert old
-    written = definition.root / "_migration" / "given up" / "results"
-    written.mkdir(parents=True)  # by a migration that another command had given up
-    assert maintain(definition, BY[0]).others == {"finished migrations": 2}
-    assert not written.exists()
+    definition.store.put("_migration/given up/results/1", b"")  # by a migration that another command had given up
+    left = {f"_migration/{finished}/{name}" for finished in ids for name in ("migration.json", "dropped")}
+    assert {file.path for file in definition.store.list("_migration/")} == {*left, "_migration/given up/results/1"}
+    assert maintain(definition, BY[0]).others == {"finished migrations": 3}
+    assert not [*definition.store.list("_migration/")]
     assert not any(path.exists() for path in old), "no cut before the migration is kept any more"
-    assert migrations(definition.root) == []
+    assert migrations(definition.store) == []
 
 
 @pytest.mark.fault("one command finishes a migration while another undoes it", "one succeeds, the other is refused")
@@ -410,7 +436,7 @@ def test_the_slower_of_two_first_erasures_is_refused(folder: Path, monkeypatch: 
     monkeypatch.setattr(erasures, "keep", late)
     with pytest.raises(DecidedMeanwhile, match="another erasure of this pipeline came first: repeat the command"):
         erase(place, OLD, UNREAD)
-    assert len({one.secret for one in erasures.erasures(root_of(place))}) == 1
+    assert len({one.secret for one in erasures.erasures(Disk(root_of(place)))}) == 1
     erase(place, OLD, UNREAD)
     reader.watch()
     a_run(place)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from itertools import cycle, islice
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -40,8 +40,6 @@ from tests.world.schedules.explorer import REFUSING
 from windowlib.contract.tables import COMMIT_ORDER, LEDGER
 from windowlib.decisions import rollback, verdicts
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import disk
-from windowlib.delta import small_tables as small
 from windowlib.delta.tables import Table, Tables
 from windowlib.erasure import forget
 from windowlib.ledger import erasures, lease, prepare
@@ -58,6 +56,7 @@ from windowlib.runs.attempt import begin as begin_attempt
 from windowlib.runs.attempt import complete
 from windowlib.storage import disk as storage_disk
 from windowlib.storage.disk import Disk
+from windowlib.storage.store import UNFINISHED
 
 MANY = 4_000
 
@@ -160,54 +159,55 @@ def without_sync(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(storage_disk, "flush", lambda path: None)
 
 
-def without_sync_of_entries(of_ledger: bool, module: Any) -> Callable[[pytest.MonkeyPatch], None]:
-    """Log entries of the ledger, or of all other tables, are stored and not flushed, neither then nor by `module`."""
+def is_data(file: Path) -> bool:
+    return file.suffix == ".parquet" and not is_log(file) and not is_of_ledger(file)
+
+
+def is_log(file: Path) -> bool:
+    return "_delta_log" in file.parts
+
+
+def is_of_ledger(file: Path) -> bool:
+    return LEDGER.name in file.parts
+
+
+def is_log_of_a_table(file: Path) -> bool:
+    return is_log(file) and not is_of_ledger(file)
+
+
+def without_flush_of(
+    chosen: Callable[[Path], bool], until: Callable[[Path], bool] = lambda _: False
+) -> Callable[[pytest.MonkeyPatch], None]:
+    """Writes chosen files without a flush, and leaves them out of `sync`. Flushes them once `until` is written."""
 
     def switch_off(patch: pytest.MonkeyPatch) -> None:
-        without_sync_of(module)(patch)
-        without_sync_of_checkpoints(patch)
-        patch.setattr(Disk, "create", _unflushed(of_ledger, list[Path]()))
+        write, sync, waiting = Disk._write, Disk.sync, list[Path]()
 
-    return switch_off
+        def written(store: Disk, place: Path, data: bytes, name: Callable[[Path, Path], Any]) -> Any:
+            if not chosen(place):
+                outcome = write(store, place, data, name)
+                if until(place):
+                    sync(
+                        Disk(store.top or store.root),
+                        [os.path.relpath(file, store.top or store.root) for file in waiting if file.exists()],
+                    )
+                    waiting.clear()
+                return outcome
+            place.parent.mkdir(parents=True, exist_ok=True)
+            unflushed = place.with_name(f"{place.name}.unflushed{UNFINISHED}")
+            unflushed.write_bytes(data)
+            outcome = name(unflushed, place)
+            unflushed.unlink(missing_ok=True)
+            waiting.append(place)
+            return outcome
 
+        def synced(store: Disk, paths: Iterable[str]) -> None:
+            files = [store.root / path for path in paths]
+            waiting.extend(file for file in files if chosen(file))
+            sync(store, [str(file.relative_to(store.root)) for file in files if not chosen(file)])
 
-def without_sync_of_checkpoints(patch: pytest.MonkeyPatch) -> None:
-    """Switches off the sync of a checkpoint, which flushes the entry of its version, too."""
-    sync = Disk.sync
-
-    def synced(store: Disk, paths: Iterable[str]) -> None:
-        chosen = [*paths]
-        if not any(".checkpoint." in path for path in chosen):
-            sync(store, chosen)
-
-    patch.setattr(Disk, "sync", synced)
-
-
-def _unflushed(of_ledger: bool, waiting: list[Path]) -> Callable[[Disk, str, bytes], bool]:
-    """`Disk.create` that adds an entry to `waiting` in the place of flushing it."""
-    create = Disk.create
-
-    def created(store: Disk, path: str, data: bytes) -> bool:
-        if (store.root.name == LEDGER.name) is not of_ledger:
-            return create(store, path, data)
-        file = store.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with file.open("xb") as stream:
-                stream.write(data)
-        except FileExistsError:
-            return False
-        waiting.append(file)
-        return True
-
-    return created
-
-
-def without_sync_of(module: Any) -> Callable[[pytest.MonkeyPatch], None]:
-    """Switches off the syncs of one module."""
-
-    def switch_off(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(module, "disk", SimpleNamespace(sync=lambda files, root: None))
+        patch.setattr(Disk, "_write", written)
+        patch.setattr(Disk, "sync", synced)
 
     return switch_off
 
@@ -215,29 +215,6 @@ def without_sync_of(module: Any) -> Callable[[pytest.MonkeyPatch], None]:
 def without_sync_of_others(patch: pytest.MonkeyPatch) -> None:
     """Accepts commits of another program without a check."""
     patch.setattr(delta_commits, "sync_commits", lambda *_: None)
-
-
-def with_late_sync_of(module: Any, other: Any) -> Callable[[pytest.MonkeyPatch], None]:
-    """Delays the syncs of one module until after the next action of another."""
-
-    def postpone(patch: pytest.MonkeyPatch) -> None:
-        waiting: list[Path] = []
-
-        def later(files: Iterable[Path], root: Path) -> None:
-            waiting.extend(files)
-
-        def with_waiting(files: Iterable[Path], root: Path) -> None:
-            disk.sync(files, root)
-            disk.sync([file for file in waiting if file.exists()], root)
-            waiting.clear()
-
-        patch.setattr(module, "disk", SimpleNamespace(sync=later))
-        patch.setattr(other, "disk", SimpleNamespace(sync=with_waiting))
-        if module is roll_forward:
-            without_sync_of_checkpoints(patch)
-            patch.setattr(Disk, "create", _unflushed(False, waiting))
-
-    return postpone
 
 
 def without_counts(patch: pytest.MonkeyPatch) -> None:
@@ -315,12 +292,14 @@ GUARDS: dict[str, Guard] = {
     "approval": (without_approval, (REFUSING, "run"), {}),
 }
 SYNCS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
-    "sync of data": without_sync_of(prepare),
-    "sync of data before the prepare row": with_late_sync_of(prepare, roll_forward),
-    "sync of log entries": without_sync_of_entries(False, roll_forward),
-    "sync of log entries before the next batch": with_late_sync_of(roll_forward, prepare),
-    "sync of the ledger's rows": without_sync_of(small),
-    "sync of the ledger's entries": without_sync_of_entries(True, delta_commits),
+    "sync of data": without_flush_of(is_data),
+    "sync of data before the prepare row": without_flush_of(is_data, until=is_log_of_a_table),
+    "sync of log entries": without_flush_of(is_log_of_a_table),
+    "sync of log entries before the next batch": without_flush_of(
+        is_log_of_a_table, until=lambda file: prepare.FOLDER in file.parts
+    ),
+    "sync of the ledger's rows": without_flush_of(lambda file: is_of_ledger(file) and not is_log(file)),
+    "sync of the ledger's entries": without_flush_of(lambda file: is_of_ledger(file) and is_log(file)),
 }
 OF_SYNC: dict[str, Guard] = {name: (off, ("run", "run"), {"power_cut": True}) for name, off in SYNCS.items()}
 SELDOM: dict[str, Guard] = {

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.disks import folder_of
 from tests.support.killed import dead_owner, stopped
 from tests.support.log_files import file_of
 from tests.support.simple_batches import one_by_one
 from tests.world.schedules.actors import BY, a_rerun, a_run, delete, no_spark, optimize
 from tests.world.schedules.explore import BEGUN, REFUSED, begin, check_all_is_there, fast_folder
-from tests.world.schedules.explorer import Disk, Explorer, explored
+from tests.world.schedules.explorer import Explorer, VolatileDisk, explored
 from tests.world.schedules.pipeline import pipeline, root_of
 from tests.world.schedules.reader import Reader
 from windowlib.batches.planning import ledger_of
@@ -35,6 +36,7 @@ from windowlib.publication import roll_forward
 from windowlib.publication.roll_forward import ForeignChange
 from windowlib.runs.advance import advance
 from windowlib.source.listed import SourceError
+from windowlib.storage.disk import Disk
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def begun() -> Iterator[Path]:
     """Pipelines that have run. Batches in the test's process need no engine."""
     with fast_folder() as folder, pytest.MonkeyPatch.context() as patch:
         begin(folder)
-        with explored(Explorer(0, lambda: None), Disk(folder), patch):
+        with explored(Explorer(0, lambda: None), VolatileDisk(folder), patch):
             yield folder
 
 
@@ -122,7 +124,7 @@ def test_an_abandon_superseded_between_two_tables_stops(
     reader = watched(folder)
 
     def late(table: Any, *arguments: Any, **named: Any) -> int:
-        if named.get("identity") == delta_commits.RESTORED and table.folder.name == "results":
+        if named.get("identity") == delta_commits.RESTORED and table.name == "results":
             monkeypatch.setattr(delta_commits, "commit", commit)
             a_run(folder)
             reader.watch()
@@ -142,9 +144,9 @@ def test_an_abandon_superseded_between_two_tables_stops(
 def test_a_batch_without_its_prepare_file_can_be_abandoned(place: Callable[[str], Path], left: bytes | None) -> None:
     folder = place(REFUSED)
     reader, definition = watched(folder), pipeline(folder)
-    before, results = ledger_of(definition).state(), Tables(root_of(folder))["results"]
+    before, results = ledger_of(definition).state(), Tables(Disk(root_of(folder)))["results"]
     assert before.prepared is not None
-    file, version = definition.root / before.prepared.path, results.version()
+    file, version = folder_of(definition) / before.prepared.path, results.version()
     file.unlink()
     if left is not None:
         file.write_bytes(left)
@@ -163,7 +165,7 @@ def test_a_batch_on_an_undone_one_must_be_abandoned(place: Callable[[str], Path]
     folder = place(BEGUN)
     with stopped("commit:run_metrics"):
         a_run(folder)
-    results = Tables(root_of(folder))["results"]
+    results = Tables(Disk(root_of(folder)))["results"]
     delta_commits.restore(results, results.version(), None)
     with pytest.raises(ForeignChange, match=r"windowlib itself changed .*, version .*windowlib abandon .* drops"):
         a_run(folder)
@@ -194,7 +196,7 @@ def test_a_run_that_slept_commits_nothing_of_an_abandoned_batch(
     with pytest.raises(Superseded):
         a_run(folder)
     reader.watch()
-    tables = Tables(root_of(folder))
+    tables = Tables(Disk(root_of(folder)))
     versions = ledger_of(definition).state().versions
     assert {name: tables[name].version() for name in versions} == versions
     a_run(folder)
@@ -253,7 +255,7 @@ def before_the_commit(table: str, act: Callable[[], object], patch: pytest.Monke
     one_by_one(patch)
 
     def committing(at: Any, *arguments: Any) -> int:
-        if len(arguments) == 4 and at.folder.name == table and next(left, None) is not None:
+        if len(arguments) == 4 and at.name == table and next(left, None) is not None:
             act()
         return commit(at, *arguments)
 
@@ -262,7 +264,7 @@ def before_the_commit(table: str, act: Callable[[], object], patch: pytest.Monke
 
 def move_on(folder: Path) -> None:
     """A foreign commit that changes no row."""
-    results = Tables(root_of(folder))["results"]
+    results = Tables(Disk(root_of(folder)))["results"]
     newest = results.version()
     assert newest is not None
     delta_commits.commit(results, newest)
@@ -311,7 +313,7 @@ def test_a_run_builds_on_a_table_created_by_a_superseded_run(
     reader = watched(folder)
 
     def creating(table: Any, *arguments: Any) -> int:
-        if table.folder.name == "results" and not made:
+        if table.name == "results" and not made:
             made.append("results")
             create(table, *arguments)
         return create(table, *arguments)
@@ -331,7 +333,7 @@ def test_a_run_that_fails_early_keeps_no_claim(begun: Path, tmp_path: Path) -> N
     with dead_owner():
         ledger_of(definition).claim()
     results = root_of(folder) / "results"
-    newest = Tables(root_of(folder))["results"].version()
+    newest = Tables(Disk(root_of(folder)))["results"].version()
     assert newest is not None
     entry = file_of(results, newest)
     text = entry.read_bytes()

@@ -13,6 +13,7 @@ import pyarrow as pa
 from windowlib.contract.tables import LEDGER
 from windowlib.delta.tables import Tables
 from windowlib.publication.readers import snapshot
+from windowlib.storage.disk import Disk
 
 COLUMNS = ("sequence", "kind", "batch_id", "definition", "decision")
 
@@ -77,6 +78,6 @@ def gap_of(definition: str) -> int:
 
 def ledger_rows(root: Path) -> Iterator[dict[str, Any]]:
     """The rows of the ledger of the pipeline in a folder, if it has any."""
-    version = Tables(root)[LEDGER.name].version()
-    rows = pa.table({}) if version is None else snapshot(Tables(root)[LEDGER.name], version).select(COLUMNS)
+    version = Tables(Disk(root))[LEDGER.name].version()
+    rows = pa.table({}) if version is None else snapshot(Tables(Disk(root))[LEDGER.name], version).select(COLUMNS)
     yield from rows.to_pylist()

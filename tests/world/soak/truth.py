@@ -20,6 +20,7 @@ from windowlib.definition.instants import time_of
 from windowlib.delta.tables import Table
 from windowlib.ledger.ledger import Ledger, wall_clock_ms
 from windowlib.publication.readers import read_table, snapshot
+from windowlib.storage.disk import Disk
 
 
 def results(pipeline: Path) -> list[Window]:
@@ -39,11 +40,11 @@ def check_one_rule(root: Path, rows: Iterable[Row]) -> None:
     """At any time a reader sees windows of one gap, that of the newest batch: each begins with an event of its user,
     and ends a gap after one. Raises AssertionError.
     """
-    commit = Ledger(root, wall_clock_ms).state().commit
+    commit = Ledger(Disk(root), wall_clock_ms).state().commit
     if commit is None or RESULTS.name not in commit.versions:
         return
     gap_ms, events = gap_of(commit.definition), {(row.user, row.at_ms) for row in rows}
-    for window in _windows(snapshot(Table(root / RESULTS.name), commit.versions[RESULTS.name])):
+    for window in _windows(snapshot(Table(Disk(root / RESULTS.name)), commit.versions[RESULTS.name])):
         ends = {(window.user, window.start_ms), (window.user, window.end_ms - gap_ms)}
         assert ends <= events, f"{window} of batch {commit.batch_id} is not of gap {gap_ms}"
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.clicks import START_MS
+from tests.support.disks import folder_of
 from tests.world.stopped import truth
 from tests.world.stopped.cases import stopped
 from tests.world.stopped.stage import a_minute_later
@@ -34,6 +35,7 @@ from windowlib.quality import validations
 from windowlib.reruns import previews
 from windowlib.runs.advance import advance
 from windowlib.source.marker import marker_of
+from windowlib.storage.disk import Disk
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,18 +52,18 @@ def left(name: str, folder: Path, built_in: Path) -> Definition:
 
 def test_a_prepared_batch_after_earlier_decisions(tmp_path: Path, built_in: Path) -> None:
     definition = left("prepared", tmp_path, built_in)
-    root, state = definition.root, ledger_of(definition).state()
+    root, state = folder_of(definition), ledger_of(definition).state()
     assert state.plan
     assert state.prepared
-    made = prepare.read(root, state.prepared)
+    made = prepare.read(Disk(root), state.prepared)
     assert (made.batch_id, [one.name for one in made.changes]) == (state.plan.batch_id, [*COMMIT_ORDER])
     assert state.rejection is None
-    assert {path: (one.who, one.reason) for path, one in files_set_aside(root).items()} == {
+    assert {path: (one.who, one.reason) for path, one in files_set_aside(Disk(root)).items()} == {
         f"{SET_ASIDE}.parquet": ("ann", "cut off")
     }
-    quiet = acknowledged(Tables(root), a_minute_later(definition))
+    quiet = acknowledged(Tables(Disk(root)), a_minute_later(definition))
     assert {name: (one.who, one.reason) for name, one in quiet.items()} == {"silence": ("ann", "closed")}
-    verified, done = verifications.last(root), maintained.last(root)
+    verified, done = verifications.last(Disk(root)), maintained.last(Disk(root))
     assert verified
     assert (verified.outcome, verified.compared["results"] > 0) == ("equal", True)
     assert done
@@ -79,7 +81,7 @@ def test_late_windows_stay_late_after_a_larger_lateness(tmp_path: Path, built_in
 
 
 def test_a_log_is_read_from_the_checkpoint_that_its_hint_names(tmp_path: Path, built_in: Path) -> None:
-    root = left("prepared", tmp_path, built_in).root
+    root = folder_of(left("prepared", tmp_path, built_in))
     for name in ("ledger", "results", "open_windows"):
         log = root / name / "_delta_log"
         hint = json.loads((log / "_last_checkpoint").read_text())
@@ -91,7 +93,7 @@ def test_a_log_is_read_from_the_checkpoint_that_its_hint_names(tmp_path: Path, b
 def test_a_source_is_listed_from_the_marker_on(tmp_path: Path, built_in: Path) -> None:
     definition = left("prepared", tmp_path, built_in)
     plan = ledger_of(definition).state().plan
-    marker = marker_of(definition.source, definition.root, plan)
+    marker = marker_of(definition.source, definition.store, plan)
     assert plan
     assert marker
     assert (marker.name, marker.by, marker.late) == ("13.parquet", "names", 0)
@@ -101,7 +103,7 @@ def test_a_source_is_listed_from_the_marker_on(tmp_path: Path, built_in: Path) -
 
 @pytest.mark.parametrize("name", ["prepared", "kept"])
 def test_an_erased_key_is_stored_as_a_hash_only(tmp_path: Path, name: str, built_in: Path) -> None:
-    known = erased(left(name, tmp_path, built_in).root)
+    known = erased(left(name, tmp_path, built_in).store)
     assert known
     assert known.until_of({"user": ERASED})
     assert known.until_of({"user": "u2"}) is None
@@ -109,8 +111,8 @@ def test_an_erased_key_is_stored_as_a_hash_only(tmp_path: Path, name: str, built
 
 def test_a_migration_that_was_finished_is_over(tmp_path: Path, built_in: Path) -> None:
     definition = left("kept", tmp_path, built_in)
-    error, ledger = last_error.last(definition.root), ledger_of(definition)
-    assert (migration.switched(ledger), migration.migrations(definition.root)) == (None, [])
+    error, ledger = last_error.last(definition.store), ledger_of(definition)
+    assert (migration.switched(ledger), migration.migrations(definition.store)) == (None, [])
     assert migration.migrated_by(ledger.state().commit) == 3
     assert error
     assert (error.command, "4.parquet is not a readable Parquet file" in error.sentence) == ("run", True)
@@ -119,12 +121,12 @@ def test_a_migration_that_was_finished_is_over(tmp_path: Path, built_in: Path) -
 
 def test_a_refused_batch_and_its_notices(tmp_path: Path, built_in: Path) -> None:
     definition = left("waiting", tmp_path, built_in)
-    root, ledger = definition.root, ledger_of(definition)
+    root, ledger = folder_of(definition), ledger_of(definition)
     assert "expect_column_max_to_be_between(rows_read)" in (ledger.state().rejection or "")
-    newest = validations.stored_outcomes(root)[0]
+    newest = validations.stored_outcomes(definition.store)[0]
     assert (newest.batch_id, newest.figures["rows_read"]) == (5, 5)
     assert [one["expectation_config"]["kwargs"]["column"] for one in newest.failed] == ["rows_read"]
-    said = notices.reported(root).newest["decision"]
+    said = notices.reported(Disk(root)).newest["decision"]
     assert (said.what, said.batch_id, said.delivered) == ("began", 5, False)
     done = migration.switched(ledger)
     assert done
@@ -141,7 +143,7 @@ def test_a_dry_run_is_applied_and_a_migration_undone(spark: SparkSession, tmp_pa
         return now_ms
 
     abandon(definition, "ann", "another way", clock)
-    (shown,) = previews.previews(definition.root)
+    (shown,) = previews.previews(definition.store)
     advance(definition, lambda: spark, clock=clock, rerun=shown.rerun.expecting(shown.preview_id))
     late = ("u1", START_MS + 70 * 60_000, START_MS + 95 * 60_000)
     assert truth.standing(definition).results[late] == (1, 2)

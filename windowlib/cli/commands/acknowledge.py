@@ -13,7 +13,7 @@ from windowlib.cli.options import Json, Pipeline, Reason, Who, duration_ms
 from windowlib.model.errors import InvalidSpec
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from windowlib.storage.store import Store
 
 
 def acknowledge(
@@ -42,7 +42,7 @@ def acknowledge(
     from windowlib.ledger.ledger import wall_clock_ms
 
     definition, for_ms = load_pipeline(pipeline), duration_ms("--until", until)
-    _check_situation(definition.root, situation)
+    _check_situation(definition.store, situation)
     if for_ms <= 0:
         raise InvalidSpec(f'--until "{until}" is not in the future: need a duration greater than 0')
     until_ms = (wall_clock_ms() + for_ms) // 1000 * 1000
@@ -50,14 +50,14 @@ def acknowledge(
     print_decision("acknowledge", who, reason, as_json, situation=situation, until=utc(until_ms))
 
 
-def _check_situation(root: Path, situation: str) -> None:
+def _check_situation(store: Store, situation: str) -> None:
     """Raises `InvalidSpec` if the situation does not exist."""
     from windowlib.notices.situations import KINDS, checks_judged
 
     kind, _, check = situation.partition(".")
     if kind not in KINDS or (check and kind != "warning"):
         raise InvalidSpec(f'"{situation}" is not a situation: need {", ".join(KINDS)}, or warning.CHECK')
-    if check and (judged := checks_judged(root)) and check not in judged:
+    if check and (judged := checks_judged(store)) and check not in judged:
         near = get_close_matches(check, judged, 1, 0.6)
         hint = f": did you mean {near[0]}?" if near else f": `{command_shown('checks')}` lists its checks"
         raise InvalidSpec(f'the newest batch has no check "{check}"{hint}')

@@ -123,7 +123,7 @@ def late_what_if(
     start: From = None,
     end: To = None,
     picture: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Draw the answer as a picture.", show_default=False)
+        str | None, typer.Option(metavar="FILE.svg", help="Draw the answer as a picture.", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -137,16 +137,18 @@ def late_what_if(
     from windowlib.inspection.late.what_if import what_if
     from windowlib.inspection.lineage.cuts import asked_range
     from windowlib.publication.key import CannotLook
+    from windowlib.storage.address import object_at
 
-    if picture and picture.suffix != ".svg":
+    if picture and not picture.endswith(".svg"):
         raise CannotLook(f"--picture {picture} is not an SVG file: need a name that ends in .svg")
     lateness_ms = [duration_ms("--allow", duration) for duration in allow or ()]
     span = asked_range(start, end)
     with progress(console(quiet=as_json), "reading late events"):
         report = what_if(_cut(pipeline), lateness_ms, span)
     if picture:
+        store, path = object_at(picture)
         try:
-            picture.write_text(draw(report), encoding="utf-8")
+            store.put(path, draw(report).encode())
         except OSError as error:
             raise CannotLook(f"--picture {picture}: cannot be written ({error.strerror})") from error
     print_report(report, _what_if_text, as_json)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,7 +22,7 @@ from windowlib.definition.plurals import counted
 class ExportedRows:
     """Report of an export: the file, and the number of its rows."""
 
-    file: Path
+    file: str
     rows: int
 
 
@@ -31,7 +30,8 @@ def read(
     pipeline: Pipeline,
     table: Annotated[str, typer.Argument(help="results, late_events, quarantine, ledger, …", show_default=False)],
     out: Annotated[
-        Path | None, typer.Option(help="Write all rows to FILE.csv, .json or .parquet.", show_default=False)
+        str | None,
+        typer.Option(metavar="FILE", help="Write all rows to FILE.csv, .json or .parquet.", show_default=False),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -45,7 +45,7 @@ def read(
     definition = load_pipeline(pipeline)
     if out:
         check_ending(out)
-        check_elsewhere(out, definition.source, definition.root)
+        check_elsewhere(out, definition.source, definition.store)
     rows = read_table(definition, table)
     if out:
         export(rows, out)
@@ -82,7 +82,7 @@ def explain_plan(pipeline: Pipeline, as_json: Json = False) -> None:
 def report(
     pipelines: Pipelines,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="FOLDER", help="Write a home page and the page of each pipeline here.", show_default=False
         ),
@@ -100,14 +100,14 @@ def report(
     from windowlib.cli.exports import place_named
     from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.pages.site import reports, site
+    from windowlib.storage.address import store_at
 
     loaded, now_ms = load_each(pipelines, "report"), wall_clock_ms() // 1000 * 1000
-    if out and loaded.definitions:
-        with place_named(out):
-            out.mkdir(parents=True, exist_ok=True)
     with progress(console(quiet=as_json), "building pages") as say:
         if out and loaded.definitions:
-            built = site(loaded.definitions, out, now_ms, {bad.file: bad.error for bad in loaded.unusable})
+            with place_named(out):
+                mistakes = {bad.file: bad.error for bad in loaded.unusable}
+                built = site(loaded.definitions, store_at(out), now_ms, mistakes)
         else:
             built = reports(loaded.definitions, now_ms, say)
     for page in built.pages:

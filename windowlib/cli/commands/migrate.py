@@ -120,7 +120,7 @@ def _migrate(
     from windowlib.runs.start import waiting, with_spark_for_long
 
     shadow, difference = _build(definition, request, as_json)
-    changed, built_in = shadow.migration.changed, str(shadow.definition.root)
+    changed, built_in = shadow.migration.changed, str(shadow.definition.store)
     preview = MigrationPreview(definition.name, changed, built_in, difference, _late(shadow), dry_run)
     print_report(preview, preview_text, as_json)
     if dry_run:

@@ -122,7 +122,7 @@ def preview_text(preview: Preview, definition: Definition) -> Iterator[Renderabl
     yield from _table("largest differences", largest(preview, definition.source.key))
     for note in notes(preview):
         yield f"note: {escape(note)}"
-    yield f"as a page: {escape(str(definition.root / FOLDER / preview.preview_id / PAGE))}"
+    yield f"as a page: {escape(f'{definition.store}/{FOLDER}/{preview.preview_id}/{PAGE}')}"
     if not preview.summary.changes_nothing:
         yield f"to apply exactly this: {escape(command_shown('rerun', '--apply', preview.preview_id))}"
 
@@ -142,7 +142,7 @@ def _table(
 def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json: bool) -> None:
     from windowlib.reruns.previews import load
 
-    saved = load(definition.root, preview_id)
+    saved = load(definition.store, preview_id)
     _rerun(definition, replace(saved.rerun.expecting(preview_id), who=who), wait, as_json)
 
 

@@ -128,7 +128,7 @@ def _run_one(request: RunRequest, limits: Limits, as_json: bool) -> bool:
         if report.batch_id not in shown:
             shown.add(report.batch_id)
             print_report(report, batch_text, as_json)
-            advice = without_usable_rows(report, definition.file, definition.root)
+            advice = without_usable_rows(report, definition.file, definition.store)
             if advice and not advised:
                 advised.append(advice)
                 show_note(advice)

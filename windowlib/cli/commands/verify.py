@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
     from windowlib.inspection.verify.report import VerifyFinding, VerifyReport
     from windowlib.model.rerun import TimeRange
+    from windowlib.storage.store import Store
 
 BOUNDS = ("window_start_ms", "window_end_ms")
 Last = Annotated[
@@ -77,7 +77,7 @@ def verify(
         _check_not_edited(definition)
         with progress(console(quiet=as_json)) as say:
             report = with_spark(definition, "verify", lambda spark: do(definition, request, spark, wall_clock_ms), say)
-        _keep(definition.root, report)
+        _keep(definition.store, report)
         print_report(report, verified_text, as_json)
         if report.differs:
             raise WindowsDiffer(f"{definition.name} differs from its source: {_differing(report)}")
@@ -100,7 +100,7 @@ def _check_not_edited(definition: Definition) -> None:
     check_fingerprint(definition, ledger_of(definition).state().commit)
 
 
-def _keep(root: Path, report: VerifyReport) -> None:
+def _keep(tables: Store, report: VerifyReport) -> None:
     """Keeps the outcome for `windowlib status`. If it cannot be written, prints a note."""
     from deltalake.exceptions import DeltaError
 
@@ -109,7 +109,7 @@ def _keep(root: Path, report: VerifyReport) -> None:
     from windowlib.ledger.verifications import keep
 
     try:
-        keep(root, verification(report, datetime.now(UTC)))
+        keep(tables, verification(report, datetime.now(UTC)))
     except (OSError, DeltaError, RefusedCommit) as error:
         show_note(f"the outcome could not be saved for `windowlib status`: {error}")
 

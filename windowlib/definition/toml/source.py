@@ -22,6 +22,8 @@ from windowlib.definition.toml.fields import (
     duration,
 )
 from windowlib.definition.toml.spark_types import field_type
+from windowlib.storage.disk import Disk
+from windowlib.storage.store import Store
 
 
 class FileDialect(Section):
@@ -178,6 +180,11 @@ class Source(Section):
     def pipeline(self) -> str:
         """The definition's name."""
         return self._written.pipeline
+
+    @property
+    def store(self) -> Store:
+        """Storage of the source's files."""
+        return Disk(self.path)
 
     @property
     def is_text(self) -> bool:

@@ -26,6 +26,7 @@ from windowlib.ledger.retained_batches import check_kept
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.publication.key import CannotLook, Key
+from windowlib.storage.object_file import opened
 
 KEYED_TABLES = ("results", "open_windows", "late_events")
 EVER = TimeRange(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS + 1)
@@ -52,7 +53,7 @@ class Cut:
         """Files of a table; empty if it did not exist. Raises `CannotLook` if its version is no longer on disk."""
         if table not in self._files:
             try:
-                self._files[table] = Table(self.definition.root / table).files(self.batch.versions.get(table))
+                self._files[table] = Table(self.definition.store.below(table)).files(self.batch.versions.get(table))
             except (DeltaError, FileNotFoundError) as error:
                 raise self._gone(table) from error
         return self._files[table]
@@ -72,19 +73,20 @@ class Cut:
         """Arrow tables with the selected rows, file by file, without partition columns."""
         from pyarrow import dataset  # imported here, because it imports pandas
 
-        folder, columns = self.definition.root / table, only.get("columns")
+        store, columns = self.definition.store.below(table), only.get("columns")
         key, where = only.get("key"), only.get("where")
         for file in self.files(table) if files is None else files:
             try:
-                data = dataset.dataset(folder / file.path, format="parquet", partitioning=None)
-                if key is not None and not {*key.columns} <= {*data.schema.names}:
+                data = dataset.ParquetFileFormat().make_fragment(opened(store, file.path, file.size_bytes))
+                schema = data.physical_schema
+                if key is not None and not {*key.columns} <= {*schema.names}:
                     continue  # a file from before a migration, which had another key
-                if key is not None and not key.may_be_in(file, data.schema):
+                if key is not None and not key.may_be_in(file, schema):
                     continue
                 chosen = pc.scalar(True) if where is None else where
                 if key is not None:
-                    chosen = chosen & key.where(data.schema)
-                have = None if columns is None else [name for name in columns if name in data.schema.names]
+                    chosen = chosen & key.where(schema)
+                have = None if columns is None else [name for name in columns if name in schema.names]
                 yield file, data.to_table(columns=have, filter=chosen)
             except FileNotFoundError as error:
                 raise self._gone(table) from error
@@ -93,7 +95,7 @@ class Cut:
         """Schema of a table's files; None without files."""
         for file in self.files(table):
             try:
-                return pq.read_schema(self.definition.root / table / file.path)
+                return pq.read_schema(opened(self.definition.store.below(table), file.path, file.size_bytes))
             except FileNotFoundError as error:
                 raise self._gone(table) from error
         return None
@@ -118,7 +120,7 @@ def cut(definition: Definition, as_of: int | None = None) -> Cut:
     batches = {run.batch_id: run for run in of_this_definition(every)}
     if not batches:
         first = to_paste("run", definition.file)
-        raise CannotLook(f"no batch is committed in {definition.root} yet; run `{first}` first")
+        raise CannotLook(f"no batch is committed in {definition.store} yet; run `{first}` first")
     wanted = max(batches) if as_of is None else as_of
     if wanted not in batches and any(run.batch_id == wanted for run in every):
         raise CannotLook(
@@ -131,7 +133,7 @@ def cut(definition: Definition, as_of: int | None = None) -> Cut:
         raise CannotLook(
             f"batch {wanted} built only a part of the tables of the migration, batch {whole}: ask for batch {whole}"
         )
-    check_kept(definition.root, wanted, f"the tables cannot be read as batch {wanted} left them")
+    check_kept(definition.store, wanted, f"the tables cannot be read as batch {wanted} left them")
     return Cut(definition, batches[wanted], history(batches, wanted))
 
 

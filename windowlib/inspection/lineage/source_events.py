@@ -38,6 +38,7 @@ from windowlib.source.columns.partition_values import kinds_of, values_in
 from windowlib.source.listed import SourceError
 from windowlib.source.listing import change_of
 from windowlib.source.rows import WHOLE_NUMBER
+from windowlib.storage.object_file import opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def read_events(cut: Cut, key: Key, span: TimeRange, *, by_event_time: bool = Tr
             read.problems.append(f"{named} {problem}")
         else:
             files[named] = file
-    erased = erasures.erased(cut.definition.root)
+    erased = erasures.erased(cut.definition.store)
     erased_until_ms = erased.until_of(key.python_values()) if erased else None
     if erased_until_ms is not None:
         read.problems.append(f"events of this key up to {instant(erased_until_ms)} were erased")
@@ -137,7 +138,7 @@ def _known(cut: Cut, rows: Sequence[Mapping[str, Any]], problems: list[str]) -> 
     unchanged = {file.path: file if change_of(source, [file]) is None else None for file in then}
     if None in unchanged.values():
         try:
-            tables, uses = Tables(cut.definition.root), cut.definition.uses
+            tables, uses = Tables(cut.definition.store), cut.definition.uses
             listed = {file.path: file for file in known_files(source, uses, tables, cut.batch.versions)}
             return [listed[row["path"]] for row in rows]
         except SourceError as error:
@@ -164,8 +165,9 @@ def _parquet(
     definition: Definition, file: KnownFile, key: Key, folders: Mapping[str, pa.Scalar]
 ) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
     """Rows of a file with this key. `folders` has the file's partition values, by column name in the definition."""
-    section, path = definition.source, definition.source.path / file.place
-    parquet = parquet_file(path)
+    section, now = definition.source, file.now or file.then
+    place = opened(section.store, now.path, now.size_bytes)
+    parquet = parquet_file(place)
     own = {section.named(field.name).casefold(): field for field in parquet.schema_arrow}
     in_file = [name for name in definition.uses.columns if name not in folders and name.casefold() in own]
     types = {name: _plain_type(own[name.casefold()].type) for name in in_file}
@@ -176,7 +178,7 @@ def _parquet(
     shown = [column for column in shown_columns(definition) if column in types]
     read = dict.fromkeys(own[name.casefold()].name for name in in_file)
     first = 0
-    for raw in rows_read(path, parquet, columns=[*read]):
+    for raw in rows_read(place.address, parquet, columns=[*read]):
         columns = {name: raw.column(own[name.casefold()].name).cast(types[name]) for name in in_file}
         columns |= {name: pa.repeat(folders[name], raw.num_rows) for name in types if name in folders}
         batch = pa.RecordBatch.from_pydict(columns, schema=schema)

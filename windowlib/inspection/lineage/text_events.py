@@ -19,6 +19,8 @@ from windowlib.ledger.rows import SourceFile
 from windowlib.publication.key import Key
 from windowlib.runs.start import with_spark
 from windowlib.source import rows as source
+from windowlib.storage.disk import Disk
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +38,7 @@ def text_rows(definition: Definition, files: Sequence[SourceFile], key: Key, col
 
     def read(spark: SparkSession) -> list[TextRow]:
         with tempfile.TemporaryDirectory() as staging:
-            return _read(spark, definition, files, key, columns, Path(staging))
+            return _read(spark, definition, files, key, columns, Disk(Path(staging)))
 
     return with_spark(definition, "reading the source's rows", read, lambda note: None)
 
@@ -47,7 +49,7 @@ def _read(
     files: Sequence[SourceFile],
     key: Key,
     columns: Sequence[str],
-    staging: Path,
+    staging: Store,
 ) -> list[TextRow]:
     from windowlib.plans import names
     from windowlib.plans.admission import timestamp_ms

@@ -85,7 +85,7 @@ def compare(
     counted = counters.values()
     if not counted["differing"]:
         return TableComparison(counted["rows"])
-    rows = inputs.spark.read.schema(judged.schema).parquet(str(inputs.staging / name))
+    rows = inputs.spark.read.schema(judged.schema).parquet(inputs.staged.url(name))
     first = collected(rows.orderBy(*map(quoted, shape.identity)).limit(LISTED))
     differences = [difference for row in first for difference in _differences(row, shape)]
     return TableComparison(counted["rows"], counted["differing"], differences)
@@ -142,7 +142,7 @@ def compare_late(inputs: Inputs, step: Step, late: DataFrame | None) -> TableCom
     counted = counters.values()
     if not counted["differing"]:
         return TableComparison(counted["rows"])
-    rows = inputs.spark.read.schema(late.schema).parquet(str(inputs.staging / name))
+    rows = inputs.spark.read.schema(late.schema).parquet(inputs.staged.url(name))
     bounds = ["window_start_ms", "window_end_ms", "batch_id"]
     shape = TableShape("late_events", step.keys, bounds, ())
     differences = [

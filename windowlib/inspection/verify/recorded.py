@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from windowlib.contract.tables import LEDGER, SOURCE_FILES
 from windowlib.definition.definition import Definition
@@ -88,7 +87,7 @@ def _files(
     read_by: dict[str, list[tuple[int, int]]] = {}
     for row in cut.rows(SOURCE_FILES.name, columns=["path", "sequence", "batch_id"]):
         read_by.setdefault(row["path"], []).append((row["sequence"], row["batch_id"]))
-    planned = _planned(tables, definition.root) if any(not rerun.late_only for rerun in reruns) else {}
+    planned = _planned(tables) if any(not rerun.late_only for rerun in reruns) else {}
     sources, files = known_files(definition.source, definition.uses, tables, commit.versions), []
     numbered = _numbered(cut) if any(file.otherwise for file in sources) else set()
     for file in sources:
@@ -122,9 +121,9 @@ def _corrected_by(file: KnownFile, reruns: Sequence[PastRerun]) -> int:
     return max(covering, default=0)
 
 
-def _planned(tables: Tables, root: Path) -> dict[tuple[int, str], tuple[SourceFile, str | None]]:
+def _planned(tables: Tables) -> dict[tuple[int, str], tuple[SourceFile, str | None]]:
     """Files as the plans recorded them, by batch and path. Each file has the terms of its plan."""
-    table, version = tables[LEDGER.name], Ledger(root, wall_clock_ms).state().version
+    table, version = tables[LEDGER.name], Ledger(tables.store, wall_clock_ms).state().version
     plans = newest_of_batches(table, version, {"plan"}, ("files", "terms"))["plan"]
     files = (
         (number, SourceFile(**fields), row["terms"]) for number, row in plans.items() for fields in row["files"] or ()

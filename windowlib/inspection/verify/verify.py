@@ -7,13 +7,11 @@ record of each batch. The modules `aligned`, `sessions` and `counts` implement t
 
 from __future__ import annotations
 
-import os
 import secrets
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
@@ -47,9 +45,11 @@ from windowlib.plans.erased import without_keys
 from windowlib.plans.reruns import CHAIN_END_MS, CHAIN_START_MS
 from windowlib.plans.step import Step
 from windowlib.publication.key import CannotLook
-from windowlib.publication.publish import staging_folder
+from windowlib.publication.publish import STAGING
 from windowlib.reruns.source import reading
 from windowlib.source.location import check_place
+from windowlib.storage.address import store_at
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,32 +101,39 @@ def verify(definition: Definition, request: VerifyRequest, spark: SparkSession, 
             f"{definition.file} is not the definition that batch {commit.batch_id} was computed with. Nothing was"
             " compared: use that definition, or verify after the next batch"
         )
-    check_place(definition.source, definition.root, commit)
-    opened = Tables(definition.root)
+    check_place(definition.source, definition.store, commit)
+    opened = Tables(definition.store)
     past = recorded(definition, opened, commit, then)
     changed = foreign(opened, commit)
     shown = replace(commit, versions={**commit.versions, **{name: entry.version for name, entry in changed.items()}})
     attempt = f"verify-{secrets.token_hex(4)}"
-    place = _staging(definition.root) / attempt
+    staging = _staging(definition.store, attempt)
     watermark_ms, sequence = commit.watermark_out_ms, commit.to_sequence
     plan = Plan(
         commit.batch_id, clock(), watermark_ms, sequence, (), commit.fingerprint, commit.definition,
         late_in_ms=commit.late_out_ms,
     )  # fmt: skip
-    inputs = Inputs(definition, plan, shown, spark, opened, attempt, place)
+    inputs = Inputs(definition, plan, shown, spark, opened, attempt, staging)
     keys = definition.source.key
-    half = [erasure for erasure in unfinished_erasures(definition.root, opened) if {*erasure.columns} == {*keys}]
+    half = [erasure for erasure in unfinished_erasures(opened) if {*erasure.columns} == {*keys}]
     try:
         return _verified(inputs, past, request, as_compared(changed, commit), half)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        with suppress(OSError):  # the next run deletes what is left
+            staging.clear()
 
 
-def _staging(root: Path) -> Path:
-    """Folder for rows during the comparison: in the warehouse; the temporary folder if the warehouse is read-only."""
-    staging = staging_folder(root)
-    usable = os.access(staging if staging.exists() else root, os.W_OK | os.X_OK)
-    return staging if usable else Path(tempfile.gettempdir())
+def _staging(tables: Store, attempt: str) -> Store:
+    """Storage for rows during the comparison: next to the tables, or the local temporary folder if that is read-only.
+
+    Writes an object of the attempt to test if this user may write.
+    """
+    staging = tables.below(f"{STAGING}/{attempt}")
+    try:
+        staging.put("begun", b"")
+    except OSError:
+        return store_at(tempfile.gettempdir()).below(attempt)
+    return staging
 
 
 def _verified(

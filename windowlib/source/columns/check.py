@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -29,6 +29,7 @@ from windowlib.source.columns.column_types import (
     is_unread,
     kind_of,
     schema_of,
+    schemas_of,
 )
 from windowlib.source.columns.fitting import DONE, ReadTypes
 from windowlib.source.columns.missing import AbsentColumn, OtherFiles, absent, aside, is_null, without
@@ -36,6 +37,7 @@ from windowlib.source.columns.partition_values import check_columns, types_of
 from windowlib.source.listed import ListedFile, SourceError
 from windowlib.source.permissions import denials_named
 from windowlib.source.text import rows as text
+from windowlib.storage.at_once import at_once
 
 
 def check_readable(
@@ -70,31 +72,33 @@ def check_readable(
 
 def _types_in_use(
     read_types: ReadTypes, files: Sequence[SourceFile], elsewhere: OtherFiles
-) -> tuple[dict[str, str], dict[str, Path]]:
+) -> tuple[dict[str, str], dict[str, str]]:
     """Returns the types of columns in use and, for columns without a type, a file in which they are null or missing."""
     source, uses, types = read_types.source, read_types.uses, dict(read_types.types)
     in_folders = types_of(source, files, read_types.types)
-    untyped, lacking = dict[str, Path](), dict[str, tuple[str, AbsentColumn]]()
+    untyped, lacking = dict[str, str](), dict[str, tuple[str, AbsentColumn]]()
+    with suppress(OSError, pa.ArrowInvalid):  # the loop names the file
+        schemas_of(source.store, files)
     for file in files:
-        path = source.path / file.path
+        path = f"{source.store}/{file.path}"
         with _damage_named(source, file.path, elsewhere.read):
-            own = schema_of(path).names
+            own = schema_of(source.store, file).names
         check_columns(source, uses, file, own)
         file_types = _types_in(source, file, in_folders)
         gaps = _lacking(source, uses, file.path, [*file_types], elsewhere)
         lacking = {gap.name: (file.path, gap) for gap in gaps} | lacking
-        for name, kind in _used(source, uses, path, file_types).items():
+        for name, kind in _used(source, uses, file, file_types).items():
             if kind == NULL:
                 untyped.setdefault(name, path)
             else:
                 types.setdefault(name, kind)
             if name in types:
                 with _damage_named(source, file.path, elsewhere.read):
-                    read_types.check(file.path, name, (types[name], kind), elsewhere.read)
+                    read_types.check(file, name, (types[name], kind), elsewhere.read)
     for name, (lacks, gap) in lacking.items():
         if not elsewhere.have(name):
             raise StateMismatch(without(source, lacks, gap, elsewhere))
-        untyped.setdefault(name, source.path / lacks)
+        untyped.setdefault(name, f"{source.store}/{lacks}")
     return types, {name: path for name, path in untyped.items() if name in uses.columns and name not in types}
 
 
@@ -114,12 +118,12 @@ def _typed_elsewhere(untyped: Collection[str], elsewhere: OtherFiles) -> dict[st
     return {name: kind for name, kind in types.items() if kind != NULL}
 
 
-def _used(source: Source, uses: Uses, path: Path, types: Mapping[str, str]) -> dict[str, str]:
+def _used(source: Source, uses: Uses, file: SourceFile, types: Mapping[str, str]) -> dict[str, str]:
     """Types of a file's columns that are in use, by the definition's names.
 
     Raises `SourceError` for a type that no engine reads, and for columns that cannot be distinguished.
     """
-    own = schema_of(path).names  # a name may occur twice
+    path, own = f"{source.store}/{file.path}", schema_of(source.store, file).names  # a name may occur twice
     _check_names(source, uses, path, [*own, *(types.keys() - {*own})])
     kinds = {source.named(name).casefold(): kind for name, kind in types.items()}
     used = {name: kinds[name.casefold()] for name in uses.columns if name.casefold() in kinds}
@@ -127,7 +131,7 @@ def _used(source: Source, uses: Uses, path: Path, types: Mapping[str, str]) -> d
     return used
 
 
-def _check_read(path: Path, used: Mapping[str, str]) -> None:
+def _check_read(path: str, used: Mapping[str, str]) -> None:
     """Raises `SourceError` if a column in use has a type that no engine reads."""
     if nanos := [f"{name!r} is {kind}" for name, kind in used.items() if has_inner_nanos(kind)]:
         raise SourceError(
@@ -145,7 +149,7 @@ def _check_read(path: Path, used: Mapping[str, str]) -> None:
             )
 
 
-def _check_typed(source: Source, empty: Mapping[str, Path], types: Mapping[str, str]) -> None:
+def _check_typed(source: Source, empty: Mapping[str, str], types: Mapping[str, str]) -> None:
     """Raises `SourceError` for a column that has no type in any file.
 
     empty: the columns that are all null, each with a file in which it is null
@@ -159,8 +163,7 @@ def _check_typed(source: Source, empty: Mapping[str, Path], types: Mapping[str, 
 
 
 def _types_of_text(source: Source, used: Sequence[str], files: Sequence[SourceFile]) -> dict[str, str]:
-    for file in files:
-        text.check_file(source, source.path / file.path)
+    at_once(partial(text.check_file, source), files)
     kinds = source.kinds
     return {
         name: kinds[column] for name in used if (column := source.in_files(name)) in kinds or name != names.EVENT_TIME
@@ -171,7 +174,7 @@ def _types_of_text(source: Source, used: Sequence[str], files: Sequence[SourceFi
 def _damage_named(source: Source, file: str, read: Collection[str]) -> Iterator[None]:
     """Turns an error about a Parquet file that the block cannot read into a `SourceError` with the file's name."""
     try:
-        with denials_named(source.path, source.path / file):
+        with denials_named(source.store, file):
             yield
     except (OSError, pa.ArrowInvalid, UnreadableRows) as error:
         why = error.why if isinstance(error, UnreadableRows) else reason_of(error)
@@ -179,14 +182,14 @@ def _damage_named(source: Source, file: str, read: Collection[str]) -> Iterator[
         if not file.endswith(".parquet"):
             others = '. source.include = ["*.parquet"] skips all files with another ending'
         raise SourceError(
-            f"{source.path / file} is not a readable Parquet file ({why}); {DONE}."
+            f"{source.store}/{file} is not a readable Parquet file ({why}); {DONE}."
             f" Remove or repair it{aside(source, file, read, ', or set it aside')}{others}"
         ) from error
 
 
 def _types_in(source: Source, file: SourceFile | ListedFile, in_folders: Mapping[str, str]) -> dict[str, str]:
     """Types of a Parquet file's own columns and of its partition columns, by the names in the file."""
-    types = {f.name: str(f.type) for f in schema_of(source.path / file.path)}
+    types = {f.name: str(f.type) for f in schema_of(source.store, file)}
     return types | {name: in_folders[name] for name in file.values}
 
 
@@ -202,7 +205,7 @@ def _types_elsewhere(read_types: ReadTypes, files: Iterable[SourceFile | ListedF
             }
 
 
-def _check_names(source: Source, uses: Uses, path: Path, columns: Sequence[str]) -> None:
+def _check_names(source: Source, uses: Uses, path: str, columns: Sequence[str]) -> None:
     """Raises `SourceError` for columns that cannot be distinguished, or that have reserved names."""
     own_names = [source.named(name) for name in columns]
     if reserved := [name for name in own_names if names.is_reserved(name)]:
@@ -219,7 +222,7 @@ def _check_names(source: Source, uses: Uses, path: Path, columns: Sequence[str])
         raise spelled_twice(path, alike)
 
 
-def spelled_twice(path: Path, columns: Sequence[str]) -> SourceError:
+def spelled_twice(path: str, columns: Sequence[str]) -> SourceError:
     """Error for a file in which the names of columns in use differ in case only."""
     return SourceError(
         f"{path}: the columns {', '.join(map(repr, columns))} differ only in case, and Spark ignores case. Rename one"

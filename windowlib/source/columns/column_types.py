@@ -13,9 +13,8 @@ A column keeps the type that was recorded first. Its type in a file may be:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +22,12 @@ import pyarrow.parquet as pq
 
 from windowlib.engines.parquet_files import rows_read
 from windowlib.engines.proved_aggregates import spark_type
+from windowlib.ledger.rows import SourceFile
 from windowlib.plans.sql.kinds import NULL, STRING, decimal_of
+from windowlib.source.listed import ListedFile
+from windowlib.storage.at_once import at_once
+from windowlib.storage.object_file import opened
+from windowlib.storage.store import Store
 
 NANOS_PER_MICRO = 1_000
 MOST_DIGITS = 38  # largest precision of a decimal that Spark reads
@@ -46,19 +50,23 @@ _TYPES = {
 }
 
 
-def schema_of(path: Path) -> pa.Schema:
-    """Schema of a Parquet file, with the types that Spark reads.
+def schemas_of(store: Store, files: Sequence[SourceFile]) -> list[pa.Schema]:
+    """Schemas of several files, read at once as far as they are not known."""
+    return at_once(partial(schema_of, store), files)
+
+
+def schema_of(store: Store, file: SourceFile | ListedFile) -> pa.Schema:
+    """Schema of a Parquet file, with the types that Spark reads. Reads a file with a known size and time only once.
 
     INT96 timestamps become UTC timestamps, also in nested types. View types, which delta-rs writes, become plain types.
     An Arrow duration becomes int64: Parquet stores it as int64, and Spark ignores its unit.
     """
-    stat = path.stat()
-    return _schema(str(path), stat.st_mtime_ns, stat.st_size)
+    return _schema(store, file.path, file.modified_ns, file.size_bytes)
 
 
 @lru_cache(maxsize=4096)  # planning and reading a batch both need the schema
-def _schema(path: str, _modified_ns: int, _size_bytes: int) -> pa.Schema:
-    with pq.ParquetFile(path) as file:
+def _schema(store: Store, path: str, _modified_ns: int, size_bytes: int) -> pa.Schema:
+    with pq.ParquetFile(opened(store, path, size_bytes)) as file:
         schema = file.schema_arrow
         physical = (file.schema.column(i).physical_type for i in range(len(file.schema)))
         for index, field in enumerate(schema):
@@ -192,24 +200,25 @@ def is_wider(a: str, b: str) -> bool:
 
 
 def misfit(
-    path: Path, column: str, recorded: str, file_type: str, *, floored: bool = False, declared: bool = False
+    values: Iterator[pa.Array], recorded: str, file_type: str, *, floored: bool = False, declared: bool = False
 ) -> str | None:
     """Reason why a column of a file cannot be read as the recorded type; None if no value would change.
 
+    values:   the values of the column (`values_of`), which are read only if the types do not decide
     floored:  true if fractions of a microsecond may be lost
     declared: true if the definition declares the type, so that any numeric type is read if each value fits
     """
     then, now = kind_of(recorded), kind_of(file_type)
     is_said = f"is {file_type}, but {'source.schema declares' if declared else 'was recorded as'} {recorded}"
     if then == now:
-        lost = None if floored or not in_nanos(file_type) else _not_whole_micros(path, column)
+        lost = None if floored or not in_nanos(file_type) else _not_whole_micros(values)
         return lost and f"is {file_type} and has {lost} ns, but is read in microseconds"
     if now == NULL and not is_nested(recorded):
         return None
     if declared and (then, now) == ("timestamp_ntz", "date"):
         return None  # a date is read as its midnight
     if is_wider(now, then) or (declared and _is_number(then) and _is_number(now)):
-        lost = _not_held(path, column, then)
+        lost = _not_held(values, then)
         return lost and f"{is_said}, which cannot hold {lost}"
     if is_wider(then, now):
         return f"{is_said}: its writer may have cut off digits"
@@ -225,22 +234,22 @@ def is_nested(recorded: str) -> bool:
     return bool(re.match(r"(large_)?(list|struct|map)\b", recorded))
 
 
-def _not_whole_micros(path: Path, column: str) -> str | None:
+def _not_whole_micros(values: Iterator[pa.Array]) -> str | None:
     """First timestamp in ns that is not an integral number of microseconds. None if there is no such timestamp."""
-    for values in _values(path, column):
-        nanos = values.cast(pa.int64())
+    for part in values:
+        nanos = part.cast(pa.int64())
         micros = pc.multiply(pc.divide(nanos, NANOS_PER_MICRO), NANOS_PER_MICRO)
         if (lost := _first(nanos, pc.not_equal(nanos, micros))) is not None:
             return lost
     return None
 
 
-def _not_held(path: Path, column: str, kind: str) -> str | None:
+def _not_held(values: Iterator[pa.Array], kind: str) -> str | None:
     """First value that a numeric type does not hold exactly; None if the type holds all values."""
     type_ = arrow_type(kind)
-    for values in _values(path, column):
-        held = _held(values, type_)
-        if (lost := _first(values, pc.invert(held))) is not None:
+    for part in values:
+        held = _held(part, type_)
+        if (lost := _first(part, pc.invert(held))) is not None:
             return lost
     return None
 
@@ -276,8 +285,9 @@ def _first(values: pa.Array, chosen: pa.Array) -> str | None:
     return str(matches[0].as_py()) if len(matches) else None
 
 
-def _values(path: Path, column: str) -> Iterator[pa.Array]:
-    with pq.ParquetFile(path) as file:
-        spelled = [name for name in file.schema_arrow.names if name.casefold() == column.casefold()]
-        for batch in rows_read(path, file, columns=spelled):
+def values_of(store: Store, file: SourceFile, column: str) -> Iterator[pa.Array]:
+    """Yields the values of a file's column, whose name may differ in case. Opens the file at the first value."""
+    with pq.ParquetFile(opened(store, file.path, file.size_bytes)) as parquet:
+        spelled = [name for name in parquet.schema_arrow.names if name.casefold() == column.casefold()]
+        for batch in rows_read(f"{store}/{file.path}", parquet, columns=spelled):
             yield batch.column(0)

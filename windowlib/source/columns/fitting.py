@@ -9,8 +9,17 @@ from dataclasses import dataclass
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.toml.source import Source
 from windowlib.definition.uses import Uses
+from windowlib.ledger.rows import SourceFile
 from windowlib.model.errors import StateMismatch
-from windowlib.source.columns.column_types import declared_type, in_nanos, is_nested, is_wider, kind_of, misfit
+from windowlib.source.columns.column_types import (
+    declared_type,
+    in_nanos,
+    is_nested,
+    is_wider,
+    kind_of,
+    misfit,
+    values_of,
+)
 from windowlib.source.columns.missing import aside
 from windowlib.source.delta.table_types import by_table, stored_by, table_types, widens
 
@@ -37,7 +46,7 @@ class ReadTypes:
         types = {**recorded, **_declared(source, uses.columns, recorded)}
         return cls(source, uses, by_table(source, uses, types, table), table)
 
-    def check(self, file: str, name: str, types: tuple[str, str], read: Collection[str]) -> None:
+    def check(self, file: SourceFile, name: str, types: tuple[str, str], read: Collection[str]) -> None:
         """Raises `StateMismatch` if a column of a file cannot be read as the recorded type.
 
         types: the recorded type, and the type in the file
@@ -46,10 +55,11 @@ class ReadTypes:
         (recorded, file_type), source = types, self.source
         if file_type == recorded and not in_nanos(file_type):
             return
-        path, column = source.path / file, source.in_files(name)
+        path, column = f"{source.store}/{file.path}", source.in_files(name)
         declared, by_schema = source.declared(column) is not None, name in self.table and not is_nested(recorded)
         floored = name.casefold() == source.timestamp.casefold()
-        reason = misfit(path, column, recorded, file_type, floored=floored, declared=declared or by_schema)
+        values = values_of(source.store, file, column)
+        reason = misfit(values, recorded, file_type, floored=floored, declared=declared or by_schema)
         if reason is None:
             return
         if not declared:
@@ -59,7 +69,7 @@ class ReadTypes:
             raise StateMismatch(f"{problem}; {DONE}. {self._since_widened(name, recorded)}")
         raise StateMismatch(
             f"{problem}; {DONE}. Write the file with {recorded.replace('[ns', '[us')}"
-            f"{aside(source, file, read, ', or set it aside')}"
+            f"{aside(source, file.path, read, ', or set it aside')}"
             f"{'' if declared else ', or start a pipeline under another name for the new type'}."
             f"{_declaring(column, recorded, file_type)}"
         )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.ledger.rows import SourceFile
@@ -19,7 +18,8 @@ from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import folder_values
 from windowlib.plans.sql.kinds import STRING
 from windowlib.source.columns.partition_values import is_value, misfit
-from windowlib.source.uris import file_of, spellings
+from windowlib.source.uris import path_in, spellings
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -47,14 +47,14 @@ def are_as_spark_finds(files: Collection[SourceFile]) -> bool:
     return len(columns) <= 1 and not any(re.search(_NOT_SPARKS, folder) for folder in folders)
 
 
-def with_values(rows: DataFrame, uris: Sequence[str], source: Path, files: Sequence[SourceFile]) -> DataFrame:
-    """Adds the partition columns as strings to rows with SOURCE_FILE, the URI of a file below `source`."""
+def with_values(rows: DataFrame, uris: Sequence[str], store: Store, files: Sequence[SourceFile]) -> DataFrame:
+    """Adds the partition columns as strings to rows with SOURCE_FILE, the URI of a file in the source's store."""
     by_folder = all(file.partition_values is None for file in files)
-    by_path = {source / file.path: file for file in files}
+    by_path = {file.path: file for file in files}
     values_of: dict[str, dict[str, str | None]] = {}
     for uri in uris:
         for spelled in spellings(uri):
-            values_of[spelled.rpartition("/")[0] if by_folder else spelled] = by_path[file_of(uri)].values
+            values_of[spelled.rpartition("/")[0] if by_folder else spelled] = by_path[path_in(store, uri) or uri].values
     place = F.regexp_replace(names.SOURCE_FILE, _LAST_PART, "") if by_folder else F.col(names.SOURCE_FILE)
     columns = {}
     for name in dict.fromkeys(name for values in values_of.values() for name in values):

@@ -33,7 +33,7 @@ from windowlib.source.columns.column_types import (
     is_unread,
     is_wider,
     kind_of,
-    schema_of,
+    schemas_of,
     with_inner,
 )
 from windowlib.source.columns.partition_values import kinds_of
@@ -165,13 +165,13 @@ def _fields(source: Source, files: Sequence[SourceFile], recorded: Types, folded
     """
     fields: dict[str, dict[str, pa.Field]] = {}
     in_folders = {*map(str.casefold, folded)}
-    paths = [source.path / file.path for file in files]
     used = {source.in_files(name).casefold() for name in recorded}
     spelled = {own.casefold(): own for own in (*source.rename, *map(source.in_files, recorded))}
-    for path, schema in {id(schema := schema_of(path)): (path, schema) for path in paths}.values():
+    schemas = zip(files, schemas_of(source.store, files), strict=True)
+    for file, schema in {id(schema): (file, schema) for file, schema in schemas}.values():
         twice = names.same_but_for_case(schema.names)
         if alike := [name for name in twice if name.casefold() in used]:
-            raise spelled_twice(path, alike)
+            raise spelled_twice(f"{source.store}/{file.path}", alike)
         for file_field in schema:
             if file_field.name in twice:
                 continue

@@ -112,7 +112,7 @@ def is_null(source: Source, uses: Uses, gap: AbsentColumn, others: OtherFiles) -
 def without(source: Source, file: str, gap: AbsentColumn, others: OtherFiles) -> str:
     """Error message for a file that lacks a column that the definition names."""
     column, key, meant = gap.column, gap.key, gap.meant
-    named = f"{source.path / file} has no column {column!r}, but {key} names it"
+    named = f"{source.store}/{file} has no column {column!r}, but {key} names it"
     has = f"It has {first_five(gap.has)}" if gap.has else "It has no column"
     it, done = f"the file with {column!r}", "nothing of this batch has been committed"
     if not others.have(gap.name):

@@ -150,7 +150,7 @@ def check_columns(source: Source, uses: Uses, file: SourceFile, own: Sequence[st
     if source.format == "delta":
         return
     inside = {name.casefold(): name for name in own}
-    path, values = source.path / file.path, file.values
+    path, values = f"{source.store}/{file.path}", file.values
     for name in uses.columns if values else ():
         column = source.in_files(name)
         if column not in values:

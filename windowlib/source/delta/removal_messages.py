@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def title(source: Source, removal: Removal) -> str:
     """Phrase that names the version, operation and user of a removal."""
     first = removal.first
-    return f"version {first.number} of {source.path} ({first.operation}, by {first.user})"
+    return f"version {first.number} of {source.store} ({first.operation}, by {first.user})"
 
 
 def happened(source: Source, removal: Removal) -> str:
@@ -70,7 +70,7 @@ def _otherwise(source: Source, removal: Removal) -> str:
     if removal.removes_rows:
         return (
             "To go on without that version and its new rows, set"
-            f' source.removals = "skip" in {source.file}. To undo the version, RESTORE the table {source.path}'
+            f' source.removals = "skip" in {source.file}. To undo the version, RESTORE the table {source.store}'
         )
     aside = to_paste("set-aside", source.file, removal.lost[0], *WHY)
     until = "until a rerun needs a file that has them"

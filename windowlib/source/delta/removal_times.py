@@ -40,7 +40,8 @@ def _times_of(source: Source, file: ListedFile) -> tuple[int, int] | None:
     """Least and greatest event time of a file's rows in ms, refused rows included; None if not known."""
     column, zone = source.in_files(source.timestamp), source.dialect.time_zone
     if column not in file.values:
-        return footers.span(source.path / file.path, column, source.timestamp_unit, zone)
+        footer = footers.footer(source.store, file)
+        return footers.span(footer, column, source.timestamp_unit, zone)
     kind = "bigint" if source.timestamp_unit else kind_of(types_of(source, [file], {})[column])
     text = file.values[column]
     if text is None or not is_value(text, kind):

@@ -90,7 +90,7 @@ def arrived(source: Source, listed: SourceListing, spans: Callable[[], Spans], a
     if walk.removal is None:
         return _at_once(table) if table.lost(walk.pending) else table.all_of(walk)
     before = _before(table, walk, walk.removal, walk.removal.first.number)
-    is_over = table.lost(file.path for file in before.files) or not all(table.holds(f) for f in walk.removal.fresh)
+    is_over = table.lost(file.path for file in before.files) or not table.holds(walk.removal.fresh)
     if walk.removal.has_vectors or is_over:
         at_once = _at_once(table)
         if at_once.removal is None or not at_once.removal.has_vectors:
@@ -111,13 +111,16 @@ class _Table:
     def versions(self) -> Sequence[TableVersion]:
         return self.listed.versions
 
-    def holds(self, file: ListedFile) -> bool:
-        return (self.source.path / file.path).is_file()
+    def holds(self, files: Iterable[ListedFile]) -> bool:
+        """Tests if the storage still has all these files."""
+        return None not in self.source.store.sizes([file.path for file in files])
 
     def lost(self, pending: Iterable[str]) -> list[str]:
-        """Pending files that the table no longer holds and that are deleted from disk."""
+        """Pending files that the table no longer holds and that are deleted from the storage."""
         removed = removed_files(self.versions) - self.aside
-        return [path for path in pending if path in removed and not (self.source.path / path).is_file()]
+        may_be_lost = [path for path in pending if path in removed]
+        sizes = self.source.store.sizes(may_be_lost)
+        return [path for path, size in zip(may_be_lost, sizes, strict=True) if size is None]
 
     def all_of(self, walk: _Walk) -> Arrived:
         newest = self.versions[-1].number if self.versions else None
@@ -254,7 +257,7 @@ def _before(table: _Table, walk: _Walk, removal: Removal, version: int) -> Arriv
         if file.path not in walk.touched:
             return True
         elsewhere = descendants([file.path], table.versions) - {file.path}
-        return table.holds(file) and table.read.keys().isdisjoint(elsewhere)
+        return table.holds([file]) and table.read.keys().isdisjoint(elsewhere)
 
     first = {file.path: file for file in walk.pending.values() if is_read_first(file)}
     later = [file.order[0] for path, file in walk.pending.items() if path not in first]

@@ -10,10 +10,10 @@ that OPTIMIZE removed before they were read. VACUUM only deletes files that no l
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,9 +23,11 @@ from deltalake.exceptions import DeltaError
 
 from windowlib.definition.toml.source import Source
 from windowlib.delta import log
+from windowlib.delta.tables import opened
 from windowlib.source.delta.log_values import as_json, values_of_action
 from windowlib.source.listed import ListedFile, SourceError, SourceListing, TableVersion
-from windowlib.storage.disk import Disk
+from windowlib.storage.at_once import at_once
+from windowlib.storage.store import ObjectInfo, Store
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 CURSOR = "source_cursor"  # key in the definition's part of a plan and of a commit
@@ -62,16 +64,12 @@ def delta_files(source: Source, cursor: Cursor | None) -> SourceListing:
     Some of the snapshot's files may have been read. Raises `SourceError` if the table does not exist, was created
     again, uses column mapping or has files outside of its folder, or if its log has a gap after the cursor.
     """
-    if not _log_of(source).is_dir():
-        raise SourceError(
-            f"{source.path} is not a Delta table (it has no _delta_log); correct source.path in {source.file}"
-        )
     after = cursor or Cursor()
     table = open_table(source)
     _check_same(source, table, after)
     _check_names(source, table)
     files = [] if after.snapshot is None else _snapshot(source, after.snapshot)
-    since = [*_since(source, _read_up_to(after), table.version())]
+    since = _since(source, _read_up_to(after), table.version())
     _check_inside(source, [*files, *(file for version in since for file in version.added)])
     return SourceListing(files, since, table=_id_of(table))
 
@@ -86,7 +84,7 @@ def _check_same(source: Source, table: DeltaTable, cursor: Cursor) -> None:
     if newest >= read and (id_read in (None, id_now) or id_now in _ids_since(source, read, newest)):
         return
     raise SourceError(
-        f"{source.path} is not the Delta table that {source.pipeline} has read up to version {read}: it was created"
+        f"{source.store} is not the Delta table that {source.pipeline} has read up to version {read}: it was created"
         f" again, and its newest version is {newest}. Its rows may have been read before. Put back the earlier table,"
         " or give the pipeline another name or warehouse to read the new table from its start"
     )
@@ -95,8 +93,8 @@ def _check_same(source: Source, table: DeltaTable, cursor: Cursor) -> None:
 def _ids_since(source: Source, read: int, newest: int) -> set[str]:
     """Table ids in the log after version `read`. `CREATE OR REPLACE TABLE` keeps the log but changes the id."""
     with suppress(log.DamagedLog):  # a gap, which is reported when versions are read
-        versions = range(read + 1, newest + 1)
-        actions = [action for version in versions for action in log.actions(Disk(source.path), version)]
+        numbers = range(read + 1, newest + 1)
+        actions = [action for some in at_once(partial(log.actions, source.store), numbers) for action in some]
         return {action["metaData"]["id"] for action in actions if "metaData" in action}
     return set()
 
@@ -106,7 +104,7 @@ def _check_names(source: Source, table: DeltaTable) -> None:
     for field in table.schema().fields:
         if (own := field.metadata.get(PHYSICAL_NAME, field.name)) != field.name:
             raise SourceError(
-                f"{source.path} uses column mapping, which windowlib does not support: its column {field.name!r} is"
+                f"{source.store} uses column mapping, which windowlib does not support: its column {field.name!r} is"
                 f" {own!r} in the files. Write the table again without delta.columnMapping.mode, or read a copy of it"
             )
 
@@ -115,7 +113,7 @@ def _check_inside(source: Source, files: Iterable[ListedFile]) -> None:
     """Raises `SourceError` for a file outside of the table's folder."""
     if outside := next((file.path for file in files if OUTSIDE.match(file.path)), None):
         raise SourceError(
-            f"{source.path} has files outside of its folder, such as {outside}: it is a shallow clone, but only files"
+            f"{source.store} has files outside of its folder, such as {outside}: it is a shallow clone, but only files"
             " below source.path are read. Set source.path to the cloned table, or to a copy of its rows"
         )
 
@@ -123,7 +121,7 @@ def _check_inside(source: Source, files: Iterable[ListedFile]) -> None:
 def version_of(source: Source, number: int) -> TableVersion | None:
     """Version `number` of the table; None if its log entry is gone."""
     try:
-        return _version(number, log.actions(Disk(source.path), number))
+        return _version(number, log.actions(source.store, number))
     except log.DamagedLog:
         return None
 
@@ -148,11 +146,11 @@ def taken_back(source: Source, listed: SourceListing, paths: Collection[str], cu
     """
     versions = [*since_removed(source, paths, cursor.version), *listed.versions]
     gone = {path: version.values.get(path) for version in versions for path in version.removed}
-    held = {file.path: file.partition_values for file in _held(source)} if paths else {}
+    held = {file.path: file.partition_values for file in _files_of(open_table(source))} if paths else {}
     back = [
-        _there(source, path, cursor.version, gone.get(path) or held.get(path))
-        for path in paths
-        if path in gone or (source.path / path).is_file()
+        replace(file, partition_values=gone.get(file.path) or held.get(file.path))
+        for file in _there(source, paths, cursor.version)
+        if file.path in gone or file.modified_ns
     ]
     return replace(listed, files=[*back, *listed.files], versions=versions)
 
@@ -165,18 +163,18 @@ def files_at(source: Source, version: int) -> list[ListedFile]:
     with suppress(SourceError):
         return [replace(file, order=(version, file.path)) for file in _snapshot(source, version)]
     held = {file.path: replace(file, order=(version, file.path)) for file in _snapshot(source, newest)}
-    for later in reversed([*_since(source, version, newest)]):
-        removed = {path: _there(source, path, version, later.values.get(path)) for path in later.removed}
+    for later in reversed(_since(source, version, newest)):
+        there = _there(source, later.removed, version)
+        removed = {file.path: replace(file, partition_values=later.values.get(file.path)) for file in there}
         held = {path: file for path, file in held.items() if path not in later.touched} | removed
     return [*held.values()]
 
 
-def _there(source: Source, path: str, version: int, values: str | None) -> ListedFile:
-    """Looks up the size and time of a file by its path. Both are 0 if the file is gone."""
-    with suppress(FileNotFoundError):
-        stat = (source.path / path).stat()
-        return ListedFile(path, stat.st_size, stat.st_mtime_ns, (version, path), values)
-    return ListedFile(path, 0, 0, (version, path), values)
+def _there(source: Source, paths: Collection[str], version: int) -> list[ListedFile]:
+    """Looks up the sizes and times of files by their paths. Both are 0 if a file is gone."""
+    wanted = [*paths]
+    infos = [info or ObjectInfo(path, 0, 0) for path, info in zip(wanted, source.store.infos(wanted), strict=True)]
+    return [ListedFile(info.path, info.size_bytes, info.modified_ns, (version, info.path)) for info in infos]
 
 
 def cursor_after(left: Sequence[ListedFile], up_to: int | None, before: Cursor) -> Cursor:
@@ -200,13 +198,13 @@ def cursor_after(left: Sequence[ListedFile], up_to: int | None, before: Cursor) 
 
 def beginning(source: Source) -> Cursor:
     """Cursor of a new pipeline: before version 0 or, if the log was cleaned up, before the table's current files."""
-    if log.has(Disk(source.path), 0) or not _log_of(source).is_dir():
+    if log.has(source.store, 0) or not _has_log(source.store):
         return Cursor()
     return Cursor(snapshot=open_table(source).version())
 
 
-def _log_of(source: Source) -> Path:
-    return source.path / "_delta_log"
+def _has_log(store: Store) -> bool:
+    return next(store.list(f"{log.FOLDER}/"), None) is not None
 
 
 def table_id(source: Source) -> str:
@@ -229,10 +227,13 @@ def partition_types(source: Source) -> dict[str, str]:
 def open_table(source: Source, version: int | None = None) -> DeltaTable:
     """Opens the table at `version`, or at its newest version. Raises `SourceError` if it cannot be opened."""
     try:
-        return DeltaTable(str(source.path), version=version)
+        return opened(source.store, version)
     except DeltaError as error:
         which = "" if version is None else f" at version {version}"
-        raise SourceError(f"the Delta table {source.path}{which} cannot be opened: {error}") from error
+        why = f"the Delta table {source.store}{which} cannot be opened: {error}"
+        if not _has_log(source.store):
+            why = f"{source.store} is not a Delta table (it has no _delta_log); correct source.path in {source.file}"
+        raise SourceError(why) from error
 
 
 def _snapshot(source: Source, version: int) -> list[ListedFile]:
@@ -240,42 +241,37 @@ def _snapshot(source: Source, version: int) -> list[ListedFile]:
     table = open_table(source, version)
     if "deletionVectors" in (table.protocol().reader_features or ()):
         raise SourceError(
-            f"{source.path} uses deletion vectors, and its log was cleaned up: deleted rows would be read. Rewrite the"
+            f"{source.store} uses deletion vectors, and its log was cleaned up: deleted rows would be read. Rewrite the"
             " table without deletion vectors: REORG TABLE … APPLY (PURGE), then DROP FEATURE"
         )
-    return _files_of(table, version)
+    return _files_of(table)
 
 
-def _held(source: Source) -> list[ListedFile]:
-    """Files that the table holds now."""
-    table = open_table(source)
-    return _files_of(table, table.version())
-
-
-def _files_of(table: DeltaTable, version: int) -> list[ListedFile]:
+def _files_of(table: DeltaTable) -> list[ListedFile]:
     actions = pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
     columns = [actions[name].to_pylist() for name in ("path", "size_bytes", "modification_time")]
     values = actions["partition"].to_pylist() if "partition" in actions.column_names else [{}] * actions.num_rows
     files = sorted(zip(*columns, values, strict=True), key=lambda file: (file[2], file[0]))
     return [
-        ListedFile(unquote(path), size_bytes, modified * 1_000_000, (version, f"{number:09}"), as_json(of_file))
+        ListedFile(unquote(path), size_bytes, modified * 1_000_000, (table.version(), f"{number:09}"), as_json(of_file))
         for number, (path, size_bytes, modified, of_file) in enumerate(files)
     ]
 
 
-def _since(source: Source, after: int, newest: int) -> Iterator[TableVersion]:
-    """Yields the versions after `after`, up to `newest`. Raises `SourceError` if the log has a gap."""
-    folder = source.path
-    for version in range(after + 1, newest + 1):
+def _since(source: Source, after: int, newest: int) -> list[TableVersion]:
+    """The versions after `after`, up to `newest`. Raises `SourceError` if the log has a gap."""
+
+    def read(version: int) -> TableVersion:
         try:
-            actions = log.actions(Disk(folder), version)
+            return _version(version, log.actions(source.store, version))
         except log.DamagedLog as error:
             raise SourceError(
-                f"version {version} of the Delta table {folder} cannot be read: {error}. The log was cleaned up before"
-                f" {source.pipeline} had read it, so rows may be missing. Start again under another name or warehouse,"
-                " and set delta.logRetentionDuration above the longest pause between runs"
+                f"version {version} of the Delta table {source.store} cannot be read: {error}. The log was cleaned up"
+                f" before {source.pipeline} had read it, so rows may be missing. Start again under another name or"
+                " warehouse, and set delta.logRetentionDuration above the longest pause between runs"
             ) from error
-        yield _version(version, actions)
+
+    return at_once(read, range(after + 1, newest + 1))
 
 
 def _version(number: int, actions: Sequence[dict[str, Any]]) -> TableVersion:

@@ -52,7 +52,7 @@ def by_table(source: Source, uses: Uses, recorded: Mapping[str, str], table: Map
             types[name] = now
         elif kind_of(then) != kind_of(now) and not widens(then, now) and not widens(now, then):
             raise StateMismatch(
-                f"column {name!r} of the Delta table {source.path} is {now}, but was recorded as the incompatible type"
+                f"column {name!r} of the Delta table {source.store} is {now}, but was recorded as the incompatible type"
                 f" {then}; nothing of this batch has been committed. For the new type, start a pipeline under another"
                 " name"
             )

@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from windowlib.ledger.rows import SourceFile
 from windowlib.plans import names
 from windowlib.plans.functions import F, looked_up
 from windowlib.source.listed import SourceError
 from windowlib.source.text import surrogates
 from windowlib.source.text.decompression import chunks
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -36,10 +37,10 @@ _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"?|[{\[]|[}\]]', re.DOTALL)
 _NOT_FINITE = r"[+-]?(?:NaN|INF|Infinity)"
 
 
-def may_be_odd(path: Path) -> bool:
+def may_be_odd(store: Store, file: SourceFile) -> bool:
     """Tests by a search of its bytes if a file may have odd lines."""
     before = b""
-    for chunk in chunks(path):
+    for chunk in chunks(store, file):
         if _MAY_BE_ODD.search(before + chunk):
             return True
         before = (before + chunk)[-_OVERLAP:]
@@ -64,14 +65,14 @@ def odd_files(lines: DataFrame) -> list[str]:
     return sorted(row[0] for row in lines.where(is_odd(F.col("value"))).select(names.SOURCE_FILE).distinct().collect())
 
 
-def copy_other_lines(lines: DataFrame, uris: Sequence[str], folder: Path) -> None:
+def copy_other_lines(lines: DataFrame, uris: Sequence[str], folder: str) -> None:
     """Writes the lines that are not odd to a folder, partitioned by NUMBER, the position of the file in `uris`."""
     number = looked_up(F.col(names.SOURCE_FILE), {uri: number for number, uri in enumerate(uris)})
     others = lines.where(number.isNotNull() & ~is_odd(F.col("value")))
-    others.select("value", number.alias(NUMBER)).write.partitionBy(NUMBER).text(str(folder))
+    others.select("value", number.alias(NUMBER)).write.partitionBy(NUMBER).text(folder)
 
 
-def check_one_record(path: Path, text: str) -> None:
+def check_one_record(path: str, text: str) -> None:
     """Raises `SourceError` if the content of a file goes on after its first record or list."""
     if text[_end_of_first(text) :].strip(" \t\r\n\ufeff\0"):
         raise SourceError(

@@ -8,10 +8,10 @@ values. Spark skips such a line as empty, unless its reader accepts records of s
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from windowlib.definition.commands import WHY, to_paste
-from windowlib.definition.toml.source import FileDialect, Source
+from windowlib.definition.toml.source import Source
+from windowlib.ledger.rows import SourceFile
 from windowlib.source.listed import SourceError
 from windowlib.source.text import decompression as packed
 from windowlib.source.text import quoted_values
@@ -19,7 +19,7 @@ from windowlib.source.text import quoted_values
 _OVERLAP = 64  # bytes kept from the last chunk, since a line of blanks may lie across two chunks
 
 
-def may_have_longer_records(source: Source, path: Path) -> bool:
+def may_have_longer_records(source: Source, file: SourceFile) -> bool:
     """Tests if one task must read the file: a record may have several lines, or a line only blank delimiters.
 
     Raises `SourceError` for a quote that is misplaced or never closed.
@@ -27,18 +27,19 @@ def may_have_longer_records(source: Source, path: Path) -> bool:
     dialect = source.dialect
     if dialect.multi_line is False:
         return False
-    has_quotes, has_blanks = (True, True) if dialect.encoding == "UTF-16" else _has_quotes_and_blanks(path, dialect)
+    has_quotes, has_blanks = (True, True) if dialect.encoding == "UTF-16" else _has_quotes_and_blanks(source, file)
     if has_quotes:
-        _check_quotes(source, path)
+        _check_quotes(source, file)
     return bool(dialect.multi_line) or has_quotes or has_blanks
 
 
-def _has_quotes_and_blanks(path: Path, dialect: FileDialect) -> tuple[bool, bool]:
+def _has_quotes_and_blanks(source: Source, file: SourceFile) -> tuple[bool, bool]:
     """Tests if a file has quotes, and if it has a line of only blank delimiters."""
+    dialect = source.dialect
     quote, has_quotes, has_blanks, before = dialect.quote.encode(dialect.encoding, "replace"), False, False, b"\n"
     delimiter = re.escape(dialect.delimiter.encode(dialect.encoding, "replace"))
     blanks = re.compile(rb"[\r\n][ \t]*" + delimiter + rb"[ \t]*[\r\n]") if dialect.delimiter.isspace() else None
-    for chunk in packed.chunks(path):
+    for chunk in packed.chunks(source.store, file):
         window = before + chunk
         has_quotes = has_quotes or quote in window
         has_blanks = has_blanks or bool(blanks and blanks.search(window))
@@ -46,12 +47,11 @@ def _has_quotes_and_blanks(path: Path, dialect: FileDialect) -> tuple[bool, bool
     return has_quotes, has_blanks or bool(blanks and blanks.search(before + b"\n"))
 
 
-def _check_quotes(source: Source, path: Path) -> None:
+def _check_quotes(source: Source, file: SourceFile) -> None:
     skipped = source.dialect.skip_lines
-    text = packed.texts(path, source.dialect.encoding, skipped)
+    text = packed.texts(source.store, file, source.dialect.encoding, skipped)
     if (fault := quoted_values.fault(text, source.dialect)) is None:
         return
-    name = path.relative_to(source.path).as_posix()
     if fault.out_of_place is None:
         problem = f"the quoted value that begins in line {fault.opened + skipped} is never closed, so it would contain"
         problem += " the rest of the file"
@@ -59,7 +59,7 @@ def _check_quotes(source: Source, path: Path) -> None:
         problem = f"the quote in line {fault.out_of_place + skipped} neither opens nor closes a value, so the quoted"
         problem += f" value that begins in line {fault.opened + skipped} may contain other records"
     raise SourceError(
-        f"{path}: {problem}."
-        f" Repair the file, or set it aside: `{to_paste('set-aside', source.file, name, *WHY)}`. If no record has"
+        f"{source.store}/{file.path}: {problem}."
+        f" Repair the file, or set it aside: `{to_paste('set-aside', source.file, file.path, *WHY)}`. If no record has"
         f" several lines, set source.dialect.multi_line = false in {source.file}"
     )

@@ -10,12 +10,13 @@ import csv
 import json
 import re
 from collections.abc import Sequence
-from pathlib import Path
+from posixpath import splitext
 from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.mistakes import nearest
 from windowlib.definition.plurals import counted, first_five
 from windowlib.definition.toml.source import FileDialect, Source
+from windowlib.ledger.rows import SourceFile
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
 from windowlib.plans.balanced import balanced
@@ -25,7 +26,9 @@ from windowlib.source.text import decompression as packed
 from windowlib.source.text import json_lines as lines
 from windowlib.source.text import quotes, surrogates
 from windowlib.source.text.spelling import Spelling, as_text, spelled
-from windowlib.source.uris import file_of
+from windowlib.source.uris import path_in
+from windowlib.storage.at_once import at_once
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -36,34 +39,33 @@ FORM = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT}
 NOT_DECODED = "\ufffd"  # decoders replace bytes that they cannot decode by this character
 
 
-def check_file(source: Source, path: Path) -> None:
+def check_file(source: Source, file: SourceFile) -> None:
     """Raises `SourceError` for an unsupported compression, `StateMismatch` for a header that does not fit."""
-    if path.suffix.casefold() in UNREADABLE:
+    path = f"{source.store}/{file.path}"
+    if splitext(path)[1].casefold() in UNREADABLE:
         raise SourceError(f"{path} has an unsupported compression: decompress it, or compress it as .gz or .bz2")
-    dialect = source.dialect
     if source.format == "csv":
-        columns_of(source, path)
-    elif dialect.multi_line:
-        _check_whole(path, dialect)
+        columns_of(source, file)
+    elif source.dialect.multi_line:
+        _check_whole(path, packed.content(source.store, file), source.dialect)
 
 
-def _check_whole(path: Path, dialect: FileDialect) -> None:
-    content = packed.content(path)
+def _check_whole(path: str, content: bytes, dialect: FileDialect) -> None:
     surrogates.check_whole(path, content, dialect.encoding)
     lines.check_one_record(path, content.decode(dialect.encoding, "replace"))
 
 
-def columns_of(source: Source, path: Path) -> list[str]:
+def columns_of(source: Source, file: SourceFile) -> list[str]:
     """Columns of a CSV file, in file order. Declared columns are spelled as in the schema.
 
     Raises `StateMismatch` if the first line does not name the declared columns as `source.dialect.header` demands.
     """
-    declared = list(source.columns)
+    declared, path = list(source.columns), f"{source.store}/{file.path}"
     if source.dialect.header == "none":
         return declared
-    header = _first_record(source, path)
+    header = _first_record(source, file)
     if header is None:
-        if source.dialect.skip_lines and path.stat().st_size:
+        if source.dialect.skip_lines and file.size_bytes:
             raise StateMismatch(
                 f"{path} has nothing after the {counted(source.dialect.skip_lines, 'line')} that"
                 f" source.dialect.skip_lines in {source.file} skips; need the columns of [source.schema]. Correct"
@@ -94,7 +96,7 @@ def columns_of(source: Source, path: Path) -> list[str]:
     return columns
 
 
-def _check_not_for_spreadsheets(source: Source, path: Path, header: Sequence[str]) -> None:
+def _check_not_for_spreadsheets(source: Source, path: str, header: Sequence[str]) -> None:
     """Raises `StateMismatch` if a file begins with `sep=…`, which tells a spreadsheet the delimiter."""
     line, dialect = source.dialect.delimiter.join(header), source.dialect
     if not (separator := re.fullmatch("sep=(.)", line, re.IGNORECASE)):
@@ -126,81 +128,86 @@ def no_pattern(path: str) -> str:
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
-def _first_record(source: Source, path: Path) -> list[str] | None:
+def _first_record(source: Source, file: SourceFile) -> list[str] | None:
     dialect = source.dialect
     escape = dialect.escape if dialect.escape != dialect.quote else ""
-    with packed.decoded(path, dialect.encoding, dialect.skip_lines) as lines:
+    with packed.decoded(source.store, file, dialect.encoding, dialect.skip_lines) as lines:
         form: dict[str, Any] = {"delimiter": dialect.delimiter, "quotechar": dialect.quote}
         records = csv.reader(lines, **form, doublequote=not escape, escapechar=escape or None)
         return next((record for record in records if record), None)
 
 
-def read(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
-    """Records of JSON or CSV files: the declared columns, CORRUPT, SOURCE_FILE. Copies are kept under `staging`."""
+def read(spark: SparkSession, source: Source, files: Sequence[SourceFile], staging: Store) -> DataFrame:
+    """Records of JSON or CSV files: the declared columns, CORRUPT, SOURCE_FILE. Copies are kept in `staging`."""
     if source.format == "json":
-        read = _decoded(_json(spark, source, paths, staging), source, list(source.columns))
+        read = _decoded(_json(spark, source, files, staging), source, list(source.columns))
         nested = {name: F.col(_path(path)) for name, path in source.nested.items()}
         return read.withColumns(nested) if nested else read  # Spark Connect refuses an empty mapping
-    skips = source.dialect.skip_lines
-    read_from = packed.copies(paths, source.dialect.encoding, staging / "plain", skips) if skips else paths
+    skips, store, plain = source.dialect.skip_lines, source.store, staging.below("plain")
+    read_from = packed.copies(store, files, source.dialect.encoding, plain, skips) if skips else files
+    folder = plain.url if skips else store.url
     alike: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
-    for path, copy in zip(paths, read_from, strict=True):
-        of_file = quotes.may_have_longer_records(source, Path(path)), tuple(columns_of(source, Path(path)))
-        alike.setdefault(of_file, []).append(str(copy))
+    forms = at_once(lambda file: (quotes.may_have_longer_records(source, file), tuple(columns_of(source, file))), files)
+    for form, copy in zip(forms, read_from, strict=True):
+        alike.setdefault(form, []).append(f"{folder}/{copy.path}")
     of_copies = _in_utf8(source) if skips else source
-    parts = [_csv(spark, of_copies, columns, files, longer) for (longer, columns), files in alike.items()]
+    parts = [_csv(spark, of_copies, columns, paths, longer) for (longer, columns), paths in alike.items()]
     read = balanced(lambda a, b: a.unionByName(b), parts)
-    return packed.of_originals(read, paths) if skips else read
+    return packed.of_originals(read, store, files) if skips else read
 
 
 def _in_utf8(source: Source) -> Source:
     return source.model_copy(update={"dialect": source.dialect.model_copy(update={"encoding": "UTF-8"})})
 
 
-def _json(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
+def _json(spark: SparkSession, source: Source, files: Sequence[SourceFile], staging: Store) -> DataFrame:
     """Records of JSON files. Files that Spark would misread are copied to plain UTF-8 first.
 
     Spark rounds numbers to doubles in other encodings, and in compressed files whose records have several lines.
     """
-    dialect = source.dialect
-    rewritten = [path for path in paths if dialect.encoding != "UTF-8" or (dialect.multi_line and _is_packed(path))]
-    others = [path for path in paths if path not in rewritten]
-    parts = [_plain_json(spark, source, others, staging)] if others else []
+    dialect, store, ends = source.dialect, source.store, (*packed.PACKED,)
+    rewritten = [f for f in files if dialect.encoding != "UTF-8" or (dialect.multi_line and f.path.endswith(ends))]
+    others = [file for file in files if file not in rewritten]
+    parts = [_plain_json(spark, source, (store, others), staging)] if others else []
     if rewritten:
-        copies = packed.copies(rewritten, dialect.encoding, staging / "plain")
-        read = _plain_json(spark, source, [*map(str, copies)], staging / "copies")
-        parts.append(packed.of_originals(read, rewritten))
+        plain = staging.below("plain")
+        copied = plain, packed.copies(store, rewritten, dialect.encoding, plain)
+        read = _plain_json(spark, source, copied, staging.below("copies"))
+        parts.append(packed.of_originals(read, store, rewritten))
     return balanced(lambda a, b: a.unionByName(b), parts)
 
 
-def _is_packed(path: str) -> bool:
-    return Path(path).suffix in (".gz", ".bz2")
+def _plain_json(
+    spark: SparkSession, source: Source, stored: tuple[Store, Sequence[SourceFile]], staging: Store
+) -> DataFrame:
+    """Records of JSON files in UTF-8. Files with odd lines (see `json_lines`) are read line by line.
 
-
-def _plain_json(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
-    """Records of JSON files in UTF-8. Files with odd lines (see `json_lines`) are read line by line."""
-    columns, whole = list(source.columns), bool(source.dialect.multi_line)
-    suspects = [] if whole else [path for path in paths if lines.may_be_odd(Path(path))]
-    suspect_lines = lines.read(spark, [*map(no_pattern, suspects)]) if suspects else None
+    stored: the files, and the store that has them
+    """
+    (store, files), columns, whole = stored, list(source.columns), bool(source.dialect.multi_line)
+    are_suspect = [] if whole else at_once(lambda file: lines.may_be_odd(store, file), files)
+    suspects = [file for file, is_suspect in zip(files, are_suspect, strict=not whole) if is_suspect]
+    paths = [no_pattern(f"{store.url}/{file.path}") for file in suspects]
+    suspect_lines = lines.read(spark, paths) if paths else None
     odd = lines.odd_files(suspect_lines) if suspect_lines is not None else []
-    by_line = {file_of(uri).resolve() for uri in odd}
-    others = [path for path in paths if Path(path).resolve() not in by_line]
+    by_line = {path_in(store, uri) for uri in odd}
+    others = [f"{store.url}/{file.path}" for file in files if file.path not in by_line]
     parts = [_loaded(spark, source, columns, others, {"multiLine": whole})] if others else []
     if suspect_lines is not None and odd:
-        parts += _by_line(spark, source, suspect_lines, odd, staging / "lines")
+        parts += _by_line(spark, source, suspect_lines, odd, f"{staging.url}/lines")
     return balanced(lambda a, b: a.unionByName(b), parts)
 
 
 def _by_line(
-    spark: SparkSession, source: Source, suspect_lines: DataFrame, odd: Sequence[str], staging: Path
+    spark: SparkSession, source: Source, suspect_lines: DataFrame, odd: Sequence[str], folder: str
 ) -> list[DataFrame]:
-    """Records of files with odd lines. CORRUPT holds each odd line."""
+    """Records of files with odd lines. CORRUPT holds each odd line. The other lines are copied to `folder`."""
     from pyspark.sql.types import IntegerType, StructField, StructType
 
     schema = _as_read(source, list(source.columns))
-    lines.copy_other_lines(suspect_lines, odd, staging)
+    lines.copy_other_lines(suspect_lines, odd, folder)
     numbered = StructType([*schema, StructField(lines.NUMBER, IntegerType())])
-    read = spark.read.schema(numbered).options(**FORM).json(no_pattern(str(staging)))
+    read = spark.read.schema(numbered).options(**FORM).json(no_pattern(folder))
     of_file = F.element_at(F.array(*map(F.lit, odd)), F.col(lines.NUMBER) + 1).alias(names.SOURCE_FILE)
     no_values = (F.lit(None).cast(field.dataType).alias(field.name) for field in schema if field.name != names.CORRUPT)
     refused = suspect_lines.where(lines.is_odd(F.col("value")))

@@ -7,7 +7,6 @@ line, the file is refused.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.plans.functions import F
@@ -23,7 +22,7 @@ MAY_BE = re.compile(rb"\\u[dD][89a-fA-F]")
 _RAW = re.compile(rb"\xed[\xa0-\xbf]")  # a half that a faulty encoder wrote as a character
 
 
-def check_whole(path: Path, content: bytes, encoding: str) -> None:
+def check_whole(path: str, content: bytes, encoding: str) -> None:
     """Raises `SourceError` if a file that is read as a whole has half of a surrogate pair."""
     text = re.sub(_WHOLE, " ", content.decode(encoding, "replace"), flags=re.DOTALL)
     if re.search(_HALF, text) or (encoding == "UTF-8" and _RAW.search(content)):
