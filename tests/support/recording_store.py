@@ -1,17 +1,17 @@
 """A store that counts requests and rounds, and that fails, waits or stops at a chosen request.
 
 A round is a set of requests that wait for no other of the set. Calls that `windowlib.storage.at_once` sends at once
-share rounds, however the threads happen to run: each thread has a logical clock. A call begins one tick after the last
-request that its caller had waited for. The caller goes on after the slowest call.
+share rounds, by a logical clock: a call begins one tick after the last request that its caller had waited for. The
+caller goes on after the slowest call.
 """
 
 from __future__ import annotations
 
 import errno
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import getitem
@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import pytest
 from pyarrow import fs
 
-from windowlib.storage import at_once
+from windowlib.storage.at_once import at_once
 from windowlib.storage.store import ObjectInfo, Store
 
 PAGE = 1000
@@ -222,33 +222,31 @@ class RecordingStore:
         return f"{self.folder}/{path}" if self.folder else path
 
 
-class _ClockedPool(ThreadPoolExecutor):
-    """A pool whose calls begin at the logical time of their caller. The caller goes on after the last of them."""
+def replace_at_once(patch: pytest.MonkeyPatch, instead: Callable[..., list[Any]]) -> None:
+    """Lets all modules send requests that they send at once by `instead`."""
+    for module in [module for module in sys.modules.values() if vars(module).get("at_once") is at_once]:
+        patch.setattr(module, "at_once", instead)
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self._begun = getattr(_clock, "tick", 0)
-        self._ended: list[int] = [self._begun]
 
-    def submit(self, step: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        def clocked() -> Any:
-            _clock.tick = self._begun
-            try:
-                return step(*arguments, **named)
-            finally:
-                self._ended.append(_clock.tick)
-
-        return super().submit(clocked)
-
-    def __exit__(self, *error: Any) -> bool | None:
-        ended = super().__exit__(*error)
-        _clock.tick = max(self._ended)
-        return ended
+def _clocked(step: Callable[[Any], T], items: Iterable[Any], _threads: int = 0) -> list[T]:
+    """Calls that begin at the logical time of their caller. The caller goes on after the last of them."""
+    begun, ended, results, errors = getattr(_clock, "tick", 0), list[int](), list[T](), list[Exception]()
+    for item in items:
+        _clock.tick = begun
+        try:
+            results.append(step(item))
+        except Exception as error:
+            errors.append(error)
+        ended.append(_clock.tick)
+    _clock.tick = max(ended, default=begun)
+    if errors:
+        raise errors[0]
+    return results
 
 
 @contextmanager
 def recorded(store: Store) -> Iterator[RecordingStore]:
     """The store, recorded. Within the block, `at_once` shares rounds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(at_once, "ThreadPoolExecutor", _ClockedPool)
+        replace_at_once(patch, _clocked)
         yield RecordingStore(store)

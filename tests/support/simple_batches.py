@@ -7,7 +7,6 @@ them stay. A step (`STEPS`) is whatever reads or writes a log, a prepare file or
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ import pytest
 from deltalake import Schema
 
 from tests.support.disks import folder_of
+from tests.support.recording_store import replace_at_once
 from windowlib.batches import batch
 from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.batches.planning import ledger_of
@@ -41,7 +41,6 @@ from windowlib.runs.claimed_pipeline import OnLost, first_batch, irreplaceable
 from windowlib.runs.run import RunRequest
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import BatchIntake, read_files
-from windowlib.storage.at_once import at_once
 from windowlib.storage.disk import Disk
 
 T = TypeVar("T")
@@ -240,8 +239,7 @@ def one_by_one(patch: pytest.MonkeyPatch, order: Callable[[list[Any]], None] = l
                 raise done[number]
         return [done[number] for number in sorted(done)]
 
-    for module in [module for module in sys.modules.values() if vars(module).get("at_once") is at_once]:
-        patch.setattr(module, "at_once", in_order)
+    replace_at_once(patch, in_order)
 
 
 def _stepping(step: Callable[[str], None], call: Callable[..., Any], name: str) -> Callable[..., Any]:
