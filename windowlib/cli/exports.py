@@ -17,7 +17,7 @@ from windowlib.definition.json_text import as_json
 from windowlib.definition.toml.source import Source
 from windowlib.delta.data_files import rows_of, values_of
 from windowlib.model.errors import WindowError
-from windowlib.storage.address import object_at, path_below, store_at
+from windowlib.storage.address import object_at, path_below
 from windowlib.storage.store import Store
 
 
@@ -57,9 +57,9 @@ def check_elsewhere(file: str, source: Source, tables: Store) -> None:
 
     if path_below(file, tables) is not None:
         raise ForbiddenPlace(f"--out {file} lies among the pipeline's tables, in {tables}: name another place")
-    path = path_below(file, store_at(str(source.path)))
+    path = path_below(file, source.store)
     if path and is_chosen(source, path):
-        message = f"--out {file} lies in the source folder {source.path}, and runs would read it: name another place"
+        message = f"--out {file} lies in the source folder {source.store}, and runs would read it: name another place"
         raise ForbiddenPlace(message)
 
 

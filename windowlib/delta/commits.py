@@ -53,8 +53,8 @@ def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> in
     created = log_writing.creation(table.name, schema, partition_by, now_ms())
     if not table.store.create(log.path_of(0), created):
         raise Conflict(f"{table.store} was created by another run")
-    table.note(0, created)
-    return _committed(table, 0)
+    table.note_commit(0, created)
+    return 0
 
 
 def now_ms() -> int:
@@ -72,12 +72,6 @@ def sync_version(table: Table, version: int) -> int:
     except FileNotFoundError:
         if version >= log.oldest_version(table.store):
             raise
-    table.synced_version = version
-    return version
-
-
-def _committed(table: Table, version: int) -> int:
-    """Notes a commit of this process, whose entry is on the disk."""
     table.synced_version = version
     return version
 
@@ -106,7 +100,7 @@ def commit(
     longer at `expected`, and `RefusedCommit` if the commit fails for another reason.
     """
     change = FileChange(tuple(map(logged, add)), tuple(map(logged, remove)), of_rows)
-    return _committed(table, commit_logged(table, expected, change, identity))
+    return commit_logged(table, expected, change, identity)
 
 
 def commit_logged(
@@ -130,7 +124,7 @@ def commit_logged(
         raise Conflict(f"{table.name} is no longer at version {expected}")
     with cut_is_conflict():  # after a cut the new entry has the number of a deleted one: no reader sees it
         log.check_not_cut(table.store, expected)
-    table.note(expected + 1, entry)
+    table.note_commit(expected + 1, entry)
     return expected + 1
 
 
@@ -158,7 +152,7 @@ def restore(table: Table, expected: int | None, at: int | None, *, of_rows: bool
     if not add and not remove and columns in (None, table.schema(expected)):
         return expected
     sync_commits(table, at, expected)
-    return _committed(table, commit_logged(table, expected, FileChange(add, remove, of_rows, columns), RESTORED))
+    return commit_logged(table, expected, FileChange(add, remove, of_rows, columns), RESTORED)
 
 
 def check_can_restore(table: Table, expected: int, at: int | None) -> None:

@@ -103,12 +103,12 @@ class Table:
             if not own:
                 raise DamagedLog(f"{self.store.url}/{path_of(newest)} is empty: {way_back(self.store, newest)}")
             later = self.store.get(path_of(newest + 1))
-        self.note(newest, own)
+        self._newest, self._mark = newest, None if own is None else _hash(own)
         return newest
 
-    def note(self, version: int, entry: bytes | None) -> None:
-        """Notes the newest version and the content of its entry, such as after an own commit."""
-        self._newest, self._mark = version, None if entry is None else _hash(entry)
+    def note_commit(self, version: int, entry: bytes) -> None:
+        """Notes an own commit, whose entry is on the disk."""
+        self._newest, self._mark, self.synced_version = version, _hash(entry), version
 
     def description(self, version: int) -> Description:
         """Columns and settings of a version."""

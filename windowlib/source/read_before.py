@@ -22,7 +22,6 @@ from windowlib.source.contents import Contents, FileState
 from windowlib.source.listed import ListedFile, existing
 from windowlib.source.transfers import complete_names
 from windowlib.storage.at_once import at_once
-from windowlib.storage.object_file import opened
 from windowlib.storage.store import Store
 
 _STATE = pa.schema(
@@ -173,5 +172,4 @@ def _states(rows: pa.Table) -> list[FileState]:
 @lru_cache(maxsize=64)
 def _all_of(store: Store, path: str, size_bytes: int) -> pa.Table:
     """Rows of a data file of `source_files`. Data files never change."""
-    file = pq.ParquetFile(opened(store, path, size_bytes))
-    return data_files.shaped(file.read(columns=data_files.columns_of(file, _STATE)), _STATE)
+    return data_files.read_parquet(store, DataFile(path, size_bytes, 0), _STATE)

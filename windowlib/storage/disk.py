@@ -82,7 +82,7 @@ class Disk:
 
     def sizes(self, paths: Sequence[str]) -> list[int | None]:
         """Sizes of several files in bytes. None for a missing file."""
-        return [_size(self._place(path)) for path in paths]
+        return [None if info is None else info.size_bytes for info in self.infos(paths)]
 
     def infos(self, paths: Sequence[str]) -> list[ObjectInfo | None]:
         """Descriptions of several files. None for a missing file, and for a folder or pipe."""
@@ -121,10 +121,8 @@ class Disk:
         folder = prefix.rpartition("/")[0]
         inside = disk_scan.walk(self.url, folder, after, lambda path: path.startswith(prefix), through_links=True)
         for path, _ in inside:
-            if path.startswith(prefix):
-                with suppress(FileNotFoundError):  # deleted meanwhile
-                    about = os.stat(self._place(path))
-                    yield ObjectInfo(path, about.st_size, about.st_mtime_ns)
+            if path.startswith(prefix) and (info := _info(self._place(path), path)):  # else deleted meanwhile
+                yield info
 
     def scan(
         self, wanted: Callable[[str], bool], enters: Callable[[str], bool], after: str = ""
@@ -153,11 +151,8 @@ class Disk:
             except OSError as error:
                 if error.errno != errno.ENOTEMPTY:
                     raise
-        with suppress(OSError):  # not empty, or gone
-            for folder in self.root.parents if self.top else ():
-                if folder == self.top:
-                    break
-                folder.rmdir()
+        if self.top:
+            remove_empty(self.root.parent, self.top)
 
     def no_folder(self) -> str | None:
         """Path of a file, or of a broken link, at or above the folder; None if there is none."""
@@ -240,14 +235,6 @@ def flush(path: Path) -> None:
 def _fill(file: Path, data: bytes | Iterable[bytes]) -> None:
     with file.open("xb") as stream:
         stream.writelines([data] if isinstance(data, bytes) else data)
-
-
-def _size(place: str) -> int | None:
-    try:
-        about = os.stat(place)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return None if stat.S_ISDIR(about.st_mode) else about.st_size
 
 
 def _info(place: str, path: str) -> ObjectInfo | None:

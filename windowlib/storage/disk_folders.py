@@ -30,8 +30,9 @@ def remove_empty(folder: Path, root: Path) -> None:
 
 
 def up_to_mount(file: Path) -> Iterator[Path]:
-    """The folders above a file, the deepest first. Ends below the first folder that this process may not write to,
-    because nothing there is new, or with the mount point.
+    """The folders above a file, the deepest first, up to the mount point.
+
+    Stops below a folder that this process may not write to, because nothing in it is new.
     """
     for folder in file.absolute().parents:
         if not os.access(folder, os.R_OK | os.W_OK):
