@@ -215,9 +215,9 @@ def before_each_step(
         patch.setattr(place, name, _stepping(step, getattr(place, name), name))
     check_epoch = Ledger.check
 
-    def checking(ledger: Ledger, epoch: int) -> None:
+    def checking(ledger: Ledger, *of: Any) -> None:
         step("check")
-        check_epoch(ledger, epoch)
+        check_epoch(ledger, *of)
 
     patch.setattr(Ledger, "check", checking)
 

@@ -110,7 +110,7 @@ def _rows(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
 
 
 def _published(staged: Staging) -> Iterator[dict[str, StagedChanges]]:
-    """Moves the written files into `results` and `result_changes`."""
+    """Copies the written files to `results` and `result_changes`."""
     for path, partition in staged.written("replacement"):
         day = day_of(partition[PARTITION])
         match partition["part"]:

@@ -153,7 +153,7 @@ class Ledger:
 
         def decided(state: LedgerState) -> tuple[Rows, None]:
             if epoch is not None:
-                self.check(epoch)
+                self.check(epoch, state)
             return self._followed(state, make(state), follow), None
 
         self._follow(decided)
@@ -165,16 +165,19 @@ class Ledger:
         """
 
         def unless_decided(state: LedgerState) -> tuple[Rows, None]:
-            self.check(epoch)
+            self.check(epoch, state)
             if entries.decided_since(state, after):
                 raise DecidedMeanwhile(f"another command planned or decided first: see `{to_paste('status', THIS)}`")
             return rows, None
 
         self._follow(unless_decided)
 
-    def check(self, epoch: int) -> None:
-        """Raises `Superseded` unless the claim with this epoch is the newest and is not released."""
-        claim = self.state().claim
+    def check(self, epoch: int, state: LedgerState | None = None) -> None:
+        """Raises `Superseded` unless the claim with this epoch is the newest and is not released.
+
+        `state` is the newest state if it was just read.
+        """
+        claim = (state or self.state()).claim
         if claim is None or claim.epoch != epoch or claim.released:
             raise Superseded(
                 f"another run took this pipeline over (claim {claim.epoch if claim else 0}, this run has {epoch})"
@@ -207,7 +210,7 @@ class Ledger:
         """
 
         def replaced(state: LedgerState) -> tuple[Rows, tuple[LedgerState, Plan | None]]:
-            self.check(epoch)
+            self.check(epoch, state)
             if state.plan != stale or state.prepared:
                 return [], (state, state.plan)
             before = replace(state, plan=None, rejection=None, approved_by=None, last_batch_id=stale.batch_id - 1)

@@ -51,7 +51,7 @@ class PipelineSnapshot:
         return None if version is None else self.tables[name].schema(version)
 
 
-def moved(source: PipelineSnapshot, name: str, into: Tables, attempt: str, after_batch: int) -> list[DataFile]:
+def copied(source: PipelineSnapshot, name: str, into: Tables, attempt: str, after_batch: int) -> list[DataFile]:
     """Copies the files of a table into the same table of `into`. Batch 1 becomes `after_batch` + 1."""
     schema, place = source.schema(name), into[name].store
     has_batches = schema is not None and bool({field.name for field in schema.fields} & {*OF_BATCHES})

@@ -169,7 +169,7 @@ def _from_shadow(
     if name == RESULT_CHANGES.name:
         schemas = [schema for schema in (here.schema(RESULTS.name), new.schema(RESULTS.name)) if schema is not None]
         return files.feed(staging, here, schemas)
-    add = files.moved(new, name, here.tables, staging.attempt, after_batch)
+    add = files.copied(new, name, here.tables, staging.attempt, after_batch)
     change = files.appended if name in KEEP else files.replaced
     return change(name, here, add, new.schema(name))
 

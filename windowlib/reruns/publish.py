@@ -50,7 +50,7 @@ class RerunPublication:
 
 
 def publish(inputs: Inputs, findings: Findings) -> RerunPublication:
-    """Moves the files of the findings into tables. Returns the changes to commit."""
+    """Copies the files of the findings to tables. Returns the changes to commit."""
     results, in_flight, late = dict[str, StagedChanges](), StagedChanges(), LateChanges(StagedChanges())
     if not findings.closure.is_empty:
         results = _results(inputs, findings)

@@ -126,7 +126,7 @@ def test_a_power_cut_at_any_moment_loses_nothing(begun: Path) -> None:
 
 
 def without_epochs(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Ledger, "check", lambda ledger, epoch: None)
+    patch.setattr(Ledger, "check", lambda *_: None)
 
 
 def without_compare_and_set(patch: pytest.MonkeyPatch) -> None:
