@@ -38,7 +38,7 @@ from windowlib.model.windows import MIN_TIME_MS
 from windowlib.plans.aggregates.aggregate_set import AggregateSet
 from windowlib.plans.kinds.kind import PlanKind
 from windowlib.plans.partitions import DAY_MS
-from windowlib.storage.disk import Disk
+from windowlib.storage.address import store_at
 from windowlib.storage.store import Store
 
 __all__ = ["Definition", "InvalidDefinition", "load_definition"]
@@ -270,7 +270,7 @@ def definition_of(raw: dict[str, Any], file: Path) -> Definition:
     if place := next((path for path in (root, *root.parents) if os.path.isfile(path)), None):
         setting = f"the variable {WAREHOUSE_VARIABLE}" if warehouse else f"{file}: warehouse"
         raise InvalidDefinition(f"{setting}: {place} is a file, but tables need a folder")
-    return Definition.model_construct(**dict(contents), file=file.absolute(), store=Disk(root))
+    return Definition.model_construct(**dict(contents), file=file.absolute(), store=store_at(str(root)))
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from windowlib.engines import sail_expressions, sail_json
@@ -19,7 +18,7 @@ from windowlib.plans import names
 from windowlib.plans.balanced import balanced
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.sql.kinds import WIDEST
-from windowlib.storage.disk import Disk
+from windowlib.storage.address import object_at
 from windowlib.storage.object_file import opened
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ class SailDialect:
 
     def rows_with_file(self, spark: SparkSession, paths: Sequence[str], schema: StructType) -> DataFrame:
         """See `Dialect`."""
-        files = [opened(Disk(Path(path).parent), Path(path).name) for path in paths]
+        files = [opened(*object_at(path)) for path in paths]
         rows = rows_of_files(spark, files, schema)
         return rows.withColumnRenamed(names.SOURCE_FILE, names.FILE).drop(names.SOURCE_ROW)
 

@@ -27,7 +27,7 @@ from windowlib.model.windows import GLOBAL_WINDOW
 from windowlib.publication.readers import UnknownTable, read_table
 from windowlib.runs.advance import advance
 from windowlib.source.columns.column_types import declared_type
-from windowlib.storage.disk import Disk
+from windowlib.storage.address import store_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +57,7 @@ class Trial:
         source = definition.source.model_copy(update={**files, "max_files_per_run": 0, "min_file_age_ms": 0})
         # The trial has its own warehouse, even if an environment variable names another.
         root = folder / "warehouse" / definition.name
-        self.definition = definition.model_copy(update={"source": source, "store": Disk(root)})
+        self.definition = definition.model_copy(update={"source": source, "store": store_at(str(root))})
         self.steps = 0
         self.watermark_ms = MIN_WATERMARK
         self.batch_ids: set[int] = set()

@@ -22,7 +22,7 @@ from windowlib.definition.toml.fields import (
     duration,
 )
 from windowlib.definition.toml.spark_types import field_type
-from windowlib.storage.disk import Disk
+from windowlib.storage.address import store_at
 from windowlib.storage.store import Store
 
 
@@ -184,7 +184,7 @@ class Source(Section):
     @property
     def store(self) -> Store:
         """Storage of the source's files."""
-        return Disk(self.path)
+        return store_at(str(self.path))
 
     @property
     def is_text(self) -> bool:

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.definition import Definition
@@ -19,7 +18,7 @@ from windowlib.ledger.rows import SourceFile
 from windowlib.publication.key import Key
 from windowlib.runs.start import with_spark
 from windowlib.source import rows as source
-from windowlib.storage.disk import Disk
+from windowlib.storage.address import store_at
 from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def text_rows(definition: Definition, files: Sequence[SourceFile], key: Key, col
 
     def read(spark: SparkSession) -> list[TextRow]:
         with tempfile.TemporaryDirectory() as staging:
-            return _read(spark, definition, files, key, columns, Disk(Path(staging)))
+            return _read(spark, definition, files, key, columns, store_at(staging))
 
     return with_spark(definition, "reading the source's rows", read, lambda note: None)
 
