@@ -81,6 +81,17 @@ def test_a_recreated_table_is_another_table(table: Table) -> None:
     assert table.version() == 0
 
 
+def test_a_table_that_was_recreated_unseen_is_read_again(table: Table) -> None:
+    small.append_rows(table, 0, [{"number": 1}])
+    assert [file.rows for file in table.files(1)] == [1]
+    shutil.rmtree(folder_of(table))
+    other = Table(table.store)
+    delta_commits.create(other, SCHEMA)
+    small.append_rows(other, 0, [{"number": 1}, {"number": 2}])
+    assert table.version() == 1
+    assert [file.rows for file in table.files(1)] == [2]
+
+
 @pytest.mark.fault("the beginning of a table's log was cleaned up", "the table is read from its checkpoint")
 def test_a_log_without_its_beginning_is_read_from_the_checkpoint(table: Table) -> None:
     small.append_rows(table, 0, [{"number": 1}])
