@@ -200,8 +200,10 @@ from tests.support.clicks import clicks_on_sail, clock
 
 from windowlib.engines import sail
 from windowlib.runs.advance import batches
+from windowlib.runs.claimed_pipeline import first_batch
 from windowlib.runs.run import RunRequest
-for report in batches(RunRequest.of(clicks_on_sail(Path(sys.argv[1])), clock), sail.session):
+run = RunRequest.of(clicks_on_sail(Path(sys.argv[1])), clock)
+for report in batches(run, first_batch(run), sail.session):
     print(report.batch_id, flush=True)
 """
 COPY_EVERY_S = 0.1
