@@ -278,6 +278,68 @@ def test_planted_questions_for_the_engine_are_noticed(tmp_path: Path) -> None:
     ]
 
 
+KNOW_WINDOWS = ("model/", "definition/", "plans/kinds/")
+"""The folders that may ask which kind of window there is: others ask `windowlib.model.geometry`."""
+WINDOW_CLASSES = {
+    node.name
+    for file in (PACKAGE / "model" / "assigners.py", PACKAGE / "plans" / "kinds" / "count_windows.py")
+    for node in parsed(file.read_text()).body
+    if isinstance(node, ast.ClassDef) and node.name != "Assigner"
+} | {"CountWindow"}  # its section in TOML
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Names and attributes in a piece of code."""
+    found = {getattr(part, name, None) for part in ast.walk(node) for name in ("id", "attr")}
+    return {name for name in found if isinstance(name, str)}
+
+
+def asks_for_windows(node: ast.AST) -> bool:
+    """Tests if code asks for a class of windows: by `isinstance`, in a `match`, by `type` or the kind of a section."""
+    match node:
+        case ast.Call(func=ast.Name("isinstance" | "issubclass"), args=[_, classes]):
+            return bool(names_in(classes) & WINDOW_CLASSES)
+        case ast.MatchClass(cls=cls):
+            return bool(names_in(cls) & WINDOW_CLASSES)
+        case ast.Compare():
+            return any(names_in(side) & WINDOW_CLASSES for side in (node.left, *node.comparators))
+    return False
+
+
+def questions_for_windows(root: Path) -> list[str]:
+    """Places outside `KNOW_WINDOWS` that ask for a class of windows."""
+    found: list[str] = []
+    for file in sorted((root / "windowlib").rglob("*.py")):
+        place = str(file.relative_to(root / "windowlib"))
+        if not place.startswith(KNOW_WINDOWS):
+            asking = (node for node in ast.walk(parsed(file.read_text())) if asks_for_windows(node))
+            found += [f"{place} asks in line {line}" for line in sorted({node.lineno for node in asking})]  # type: ignore[attr-defined]
+    return found
+
+
+def test_only_geometry_knows_the_kinds_of_windows() -> None:
+    assert {"Tumbling", "Session", "Global", "CountWindows"} < WINDOW_CLASSES
+    assert questions_for_windows(ROOT) == []
+
+
+def test_planted_questions_for_windows_are_noticed(tmp_path: Path) -> None:
+    for folder in ("pages", "model", "plans/kinds"):
+        (tmp_path / "windowlib" / folder).mkdir(parents=True)
+        (tmp_path / "windowlib" / folder / "planted.py").write_text(
+            "if isinstance(windows, Session): ...\n"
+            "if isinstance(spec.assigner, assigners.Tumbling | Sliding): ...\n"
+            "match windows:\n"
+            "    case Staggered(of=Tumbling() as inner): ...\n"
+            "if type(windows) is Global: ...\n"
+            "if window.kind.model in (Global, WindowSpec): ...\n"
+            "if isinstance(window, CountWindow): ...\n"
+            "if isinstance(windows, Assigner): ...\n"
+            "windows = Session(gap_ms=5) if geometry.merges else Tumbling(5)\n"
+        )
+    lines = (1, 2, 4, 5, 6, 7)
+    assert questions_for_windows(tmp_path) == [f"pages/planted.py asks in line {line}" for line in lines]
+
+
 MAP_LINE = re.compile(r"^ *(\w+\.py|\w+/) {2,}\S", re.MULTILINE)
 """A line of the map in a package's docstring: a module or a subpackage, then a phrase about it."""
 

@@ -15,11 +15,7 @@ from tests.support.strategies import TIMESTAMPS, sessions, slidings, tumblings
 from windowlib.model.assigners import DynamicSession, Session, Sliding, Staggered, Tumbling
 from windowlib.model.errors import InvalidElement, InvalidSpec
 from windowlib.model.lateness import cleanup_time_ms, is_late
-from windowlib.model.slices import (
-    shared_slices,
-    shared_slices_of_a_session,
-    slice_width_ms,
-)
+from windowlib.model.slices import shared_slices, shared_slices_of_a_session
 from windowlib.model.windows import GLOBAL_WINDOW, MAX_TIME_MS, MIN_TIME_MS, TimeWindow, islands, touches, window_start
 
 BOUNDS = st.builds(lambda start_ms, size_ms: TimeWindow(start_ms, start_ms + size_ms), TIMESTAMPS, st.integers(1, 12))
@@ -114,7 +110,6 @@ def test_sessions_put_together_from_slices_equal_sessions_of_elements(assigner: 
         slices.setdefault(slice_of(assigner, timestamp_ms), []).append(timestamp_ms)
     from_slices = islands(session_of_slice(assigner, min(held), max(held)) for held in slices.values())
     assert from_slices == islands(window for t in times for window in assigner.assign(t))
-    assert slice_width_ms(assigner) == assigner.gap_ms
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ from windowlib.model.spec import WindowSpec, sliding_count, tumbling_count
 from windowlib.model.state import OperatorState
 from windowlib.plans.aggregates.columns import typed, typed_as_stored
 from windowlib.plans.aggregates.functions import CALLABLE
-from windowlib.plans.counts import CountWindows, advance, state_columns
+from windowlib.plans.counts import advance, state_columns
+from windowlib.plans.kinds.count_windows import CountWindows
 from windowlib.plans.partitions import DAY_MS
 from windowlib.plans.step import ON_TIME, OPEN, Step
 

@@ -21,8 +21,8 @@ from windowlib.model.assigners import Assigner, Session, Sliding, Tumbling
 from windowlib.model.lateness import late_up_to_ms
 from windowlib.model.spec import WindowSpec
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS, TimeWindow, touches
-from windowlib.plans.counts import CountWindows
 from windowlib.plans.kinds.aligned import Aligned
+from windowlib.plans.kinds.count_windows import CountWindows
 from windowlib.plans.kinds.counts import Counts
 from windowlib.plans.kinds.general import General
 from windowlib.plans.kinds.kind import STATE_WINDOW_BOUNDS, PlanKind

@@ -1,17 +1,18 @@
 """Slices of one event at a time, by their definition; plans compute whole columns."""
 
+from math import gcd
+
 from windowlib.model.assigners import Session, Sliding, Tumbling
-from windowlib.model.slices import Sliced, slice_width_ms
 from windowlib.model.windows import TimeWindow, window_start
 
 
-def slice_of(assigner: Sliced, timestamp_ms: int) -> TimeWindow:
+def slice_of(assigner: Tumbling | Sliding | Session, timestamp_ms: int) -> TimeWindow:
     """The bounds of the slice that holds ``timestamp_ms``.
 
     >>> slice_of(Sliding(size_ms=10, slide_ms=5, offset_ms=3), 2)
     TimeWindow(start_ms=-2, end_ms=3)
     """
-    width_ms = slice_width_ms(assigner)
+    width_ms = assigner.gap_ms if isinstance(assigner, Session) else gcd(assigner.size_ms, assigner.slide_ms)
     offset_ms = 0 if isinstance(assigner, Session) else assigner.offset_ms
     start_ms = window_start(timestamp_ms, width_ms, offset_ms)
     return TimeWindow(start_ms, start_ms + width_ms)

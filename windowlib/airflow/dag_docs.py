@@ -10,8 +10,6 @@ from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.toml.durations import format_duration
 from windowlib.definition.toml.windows import AnyWindow, windows_in_words
-from windowlib.model.assigners import Global
-from windowlib.model.spec import WindowSpec
 
 _PAGE = """\
 ### {title}
@@ -151,7 +149,7 @@ def _computes(definition: Definition) -> str:
 
 
 def _lateness(window: AnyWindow) -> str:
-    if window.time == "processing" or window.kind.model in (Global, WindowSpec):
+    if window.time == "processing" or not window.ends:
         return "does not apply: no event is late for these windows"
     if not window.allowed_lateness_ms:
         return "none: an event whose window has ended goes to `late_events`"

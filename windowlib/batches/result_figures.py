@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -25,7 +25,7 @@ from windowlib.contract.change import REMOVED
 from windowlib.contract.result_tables import FILLED
 from windowlib.definition.instants import time_of
 from windowlib.delta.data_files import DataFile, parquet_file, values_of, without
-from windowlib.model.assigners import Session, Sliding, Tumbling
+from windowlib.model.geometry import geometry_of
 from windowlib.plans.step import Step
 from windowlib.publication.publish import StagedChanges
 from windowlib.storage.store import Store
@@ -281,18 +281,11 @@ def own_row_figures(inputs: Inputs, step: Step, own: OwnRows) -> dict[str, int]:
 
 def off_window(inputs: Inputs, step: Step, start: Any, end: Any, newest: Any) -> Any:
     """Flags rows whose bounds fit no window or exclude the row's newest event. Null for the global window."""
-    wrong = [pc.less_equal(end, start)]
+    wrong = pc.less_equal(end, start)
     if inputs.kind.shares_slices:
-        wrong += [pc.less(newest, start), pc.greater_equal(newest, end)]
-        match step.assigner:
-            case Tumbling() | Sliding() as grid:
-                shifted = pc.subtract(start, grid.offset_ms)
-                slide_ms = getattr(grid, "slide_ms", grid.size_ms)
-                whole = pc.multiply(pc.divide(shifted, slide_ms), slide_ms)
-                wrong += [pc.not_equal(pc.subtract(end, start), grid.size_ms), pc.not_equal(shifted, whole)]
-            case Session(gap_ms=gap_ms):
-                wrong += [pc.not_equal(pc.subtract(end, newest), gap_ms)]
-    return reduce(pc.or_kleene, wrong)
+        times = (column.to_numpy(zero_copy_only=False) for column in (start, end, newest))
+        wrong = pc.or_kleene(wrong, pa.array(~geometry_of(step.assigner).are_bounds(*times)))
+    return wrong
 
 
 def _count(flags: Any) -> int:

@@ -24,7 +24,7 @@ from pydantic import ConfigDict, SkipValidation, ValidationError
 from windowlib.definition.mistakes import InvalidDefinition, Mistake, invalid, mistakes_of
 from windowlib.definition.refusals import never_verified, refusals
 from windowlib.definition.rules import across_keys
-from windowlib.definition.spec import parts_of, plan_of, spec_of
+from windowlib.definition.spec import known_geometry, parts_of, plan_of, spec_of
 from windowlib.definition.sql.aggregates import columns_used, read_aggregates
 from windowlib.definition.toml.durations import unquoted
 from windowlib.definition.toml.fields import resolved
@@ -116,10 +116,10 @@ class Definition(DefinitionFile):
         No finite horizon is safe if an event time does not determine the end of the event's own window: for global and
         count windows, processing time, the author's code, and a gap per event.
         """
-        span_ms: int | None = getattr(self.window, "size_ms", None) or getattr(self.window, "gap_ms", None)
-        if span_ms is None or self.window.time == "processing":
+        longest_ms = known_geometry(self.window).longest_ms
+        if longest_ms is None or self.window.time == "processing":
             return None
-        return max(DAY_MS, span_ms + self.window.allowed_lateness_ms + self.watermark.out_of_orderness_ms)
+        return max(DAY_MS, longest_ms + self.window.allowed_lateness_ms + self.watermark.out_of_orderness_ms)
 
     def forgets_ids_up_to(self, watermark_ms: int, first_start_ms: int) -> int:
         """Event time up to which event ids are forgotten when the watermark is `watermark_ms`.
@@ -130,7 +130,7 @@ class Definition(DefinitionFile):
         """
         if self.dedup_horizon_ms is None:
             return MIN_TIME_MS
-        lasts = getattr(self.window, "gap_ms", None) is not None and self.source.dedup_horizon_ms is None
+        lasts = known_geometry(self.window).merges and self.source.dedup_horizon_ms is None
         return max(MIN_TIME_MS, min(watermark_ms, first_start_ms if lasts else watermark_ms) - self.dedup_horizon_ms)
 
     @property

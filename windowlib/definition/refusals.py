@@ -16,8 +16,8 @@ from windowlib.definition.sql.aggregates import read_aggregates
 from windowlib.definition.toml.sections import KindSection
 from windowlib.definition.toml.windows import AnyWindow, own_classes, why_element_by_element
 from windowlib.definition.user_classes import StandIn
-from windowlib.model.assigners import Global
 from windowlib.model.errors import InvalidSpec
+from windowlib.model.geometry import geometry_of
 from windowlib.plans.aggregates.aggregate_set import SqlAggregate
 from windowlib.plans.general.folds import check_foldable
 from windowlib.plans.general.user_errors import in_words
@@ -51,7 +51,7 @@ def _misfit(window: AnyWindow, parts: Parts) -> Mistake | None:
     trigger, assigner, section = parts.trigger, parts.assigner, window.own_trigger
     if trigger is None or section is None:
         return None
-    kind = "global" if isinstance(assigner, Global) else "time"
+    kind = "global" if geometry_of(assigner).ends is False else "time"
     merges = assigner.merges and not isinstance(assigner, StandIn)
     whose = f'windows of type "{window.type}"' + (f" ({window.own_class})" if window.own_class else "")
     if trigger.window_kind not in ("any", kind):
@@ -157,8 +157,7 @@ def never_verified(window: AnyWindow, verify_sample: float) -> Iterator[Mistake]
 
 
 def _without_effect(window: AnyWindow) -> Iterator[Mistake]:
-    is_endless = window.kind.model is Global
-    if window.allowed_lateness_ms and (window.time == "processing" or is_endless):
+    if window.allowed_lateness_ms and (window.time == "processing" or not window.ends):
         never = 'time = "processing"' if window.time == "processing" else 'type = "global"'
         yield Mistake("window.allowed_lateness", f"has no meaning with {never}, because no event is late; leave it out")
     if getattr(window, "end_of_stream", False) and window.own_trigger:

@@ -54,8 +54,8 @@ from windowlib.model.triggers import (
     ProcessingTimeTrigger,
     PurgingTrigger,
 )
-from windowlib.plans.counts import CountWindows
 from windowlib.plans.kinds.aligned import Aligned
+from windowlib.plans.kinds.count_windows import CountWindows
 from windowlib.plans.kinds.counts import Counts
 from windowlib.plans.kinds.sessions import Sessions
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windowlib.definition.definition import Definition
-from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.model.errors import InvalidSpec
+from windowlib.model.geometry import geometry_of
 
 
 def check_together(definitions: Sequence[Definition]) -> None:
@@ -38,12 +38,12 @@ def check_one_schedule(definitions: Sequence[Definition]) -> None:
 
 def sharing_refusal(definition: Definition) -> str | None:
     """Reason why batches of a definition cannot share slices with other definitions; None if they can."""
-    assigner = definition.spec.assigner
+    geometry = geometry_of(definition.spec.assigner)
     if not definition.plan.shares_slices:
         return "its windows are not made of slices of time"
-    if not isinstance(assigner, Session | Tumbling | Sliding):
+    if not geometry.by_time:
         return "each event brings its own gap"
-    if isinstance(assigner, Sliding) and assigner.slide_ms > assigner.size_ms:
+    if geometry.has_holes is not False:
         return "an event may fall between two windows, which only this definition can decide"
     if definition.source.event_id:
         return f"which events are duplicates by {definition.source.event_id} depends on what this pipeline has read"

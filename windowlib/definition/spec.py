@@ -8,8 +8,10 @@ from typing import Any
 
 from windowlib.definition.toml.sections import Code
 from windowlib.definition.toml.windows import AnyWindow, why_element_by_element
+from windowlib.definition.user_classes import StandIn
 from windowlib.model.assigners import Assigner
 from windowlib.model.evictors import Evictor
+from windowlib.model.geometry import Geometry, geometry_of
 from windowlib.model.spec import WindowSpec
 from windowlib.model.triggers import Trigger
 from windowlib.plans.general.folds import Folds
@@ -44,6 +46,11 @@ def parts_of(window: AnyWindow, code: Code) -> Parts:
     trigger = window.own_trigger.made(code) if window.own_trigger else None
     evictor = window.own_evictor.made(code) if window.own_evictor else None
     return Parts(windows, trigger, evictor, function)
+
+
+def known_geometry(window: AnyWindow) -> Geometry:
+    """Geometry of the windows without loading the user's code: unknown for an assigner of the user."""
+    return geometry_of(parts_of(window, StandIn).assigner)
 
 
 def plan_of(window: AnyWindow) -> PlanKind:

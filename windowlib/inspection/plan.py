@@ -11,13 +11,12 @@ from windowlib.definition.several import sharing_refusal
 from windowlib.definition.toml.durations import format_duration as duration
 from windowlib.definition.toml.file import Storage
 from windowlib.definition.toml.windows import (
-    CountWindow,
     firing_in_words,
     uses_processing_time,
     why_element_by_element,
     windows_in_words,
 )
-from windowlib.model.assigners import DynamicSession, Global, Session, Sliding, Tumbling
+from windowlib.model.geometry import geometry_of
 from windowlib.model.spec import WindowSpec
 from windowlib.source.footers import may_suffice
 
@@ -72,9 +71,9 @@ def _together(definition: Definition) -> str:
 def _windows(definition: Definition) -> list[str]:
     window, keys = definition.window, definition.source.key
     words = [windows_in_words(window), f"by {', '.join(keys)}" if keys else "over all events (no key)"]
-    if not isinstance(window, CountWindow):
+    if window.size_and_slide is None:
         words.append(f"fires {firing_in_words(window)}")
-        if window.time == "event" and window.kind.model is not Global:
+        if window.time == "event" and window.ends:
             kept_for = f"kept {duration(window.allowed_lateness_ms)}" if window.allowed_lateness_ms else "not kept"
             words.append(f"{kept_for} for late events")
     if window.own_evictor:
@@ -88,29 +87,25 @@ def _of(definition: Definition) -> tuple[str, str, str]:
     """Reason for the plan, shuffled rows, and state, in words."""
     session_state = "one row for each key and session in flight"
     aligned_state = "one row for each key and slice that a window in flight covers"
-    window, assigner = definition.window, definition.spec.assigner
+    window, geometry = definition.window, geometry_of(definition.spec.assigner)
     if definition.plan.runs_operator:
         state = "one row for each key and window, with what its trigger remembers"
         if definition.spec.keeps_elements:
             state += "; the elements themselves are in state_windows, which is append-only"
         return _why_general(definition), "nothing: every event goes to the task of its key, in order of arrival", state
-    if isinstance(window, CountWindow):
+    if window.size_and_slide is not None:
         slices = f"{gcd(*window.size_and_slide):,} events of a key that follow one another"
         return BY_NUMBER, slices, "one row for each key and slice in flight"
-    match assigner:
-        case Session(gap_ms=gap_ms):
-            bucket = f"the events of a key in one bucket of {duration(gap_ms)}, which belong to one session in any case"
-            return ORDER_FREE, bucket, session_state
-        case DynamicSession():
-            return ORDER_FREE, "the events of a key at one time, with the longest of their gaps", session_state
-        case Tumbling(size_ms=size_ms):
-            return ORDER_FREE, f"the events of a key in one window of {duration(size_ms)}", aligned_state
-        case Sliding(size_ms=size_ms, slide_ms=slide_ms):
-            width, shared = gcd(size_ms, slide_ms), -(-size_ms // slide_ms)
-            bucket = f"the events of a key in {duration(width)}"
-            bucket += f", shared by up to {shared:,} windows" if shared > 1 else ""
-            return ORDER_FREE, bucket, aligned_state
-    raise AssertionError(f"no native plan for {assigner}")
+    if geometry.gap_column is not None:
+        return ORDER_FREE, "the events of a key at one time, with the longest of their gaps", session_state
+    assert geometry.slice_ms is not None, f"no native plan for {definition.spec.assigner}"
+    width, shared = duration(geometry.slice_ms), geometry.most_windows or 1
+    if geometry.merges:
+        bucket = f"the events of a key in one bucket of {width}, which belong to one session in any case"
+        return ORDER_FREE, bucket, session_state
+    whole = "one window of " if geometry.slice_ms == geometry.longest_ms == geometry.starts_every_ms else ""
+    bucket = f"the events of a key in {whole}{width}" + (f", shared by up to {shared:,} windows" if shared > 1 else "")
+    return ORDER_FREE, bucket, aligned_state
 
 
 def _why_general(definition: Definition) -> str:
@@ -120,7 +115,7 @@ def _why_general(definition: Definition) -> str:
 
 
 def _partitions(spec: WindowSpec, storage: Storage) -> str:
-    if isinstance(spec.assigner, Global):
+    if geometry_of(spec.assigner).ends is False:
         return "in one partition, as they have no end"
     return f"in partitions of {duration(storage.state_partition_ms)} of their end"
 
@@ -145,10 +140,10 @@ def _jobs(definition: Definition) -> list[str]:
 
 def _notes(definition: Definition) -> list[str]:
     aggregates, notes, spec = definition.aggregates, [], definition.spec
-    general = definition.plan.runs_operator
+    general, geometry = definition.plan.runs_operator, geometry_of(spec.assigner)
     if aggregates.needs_arrival and not general:
         notes.append("first and last go by event time, then arrival: they need a sort, which is slower")
-    if isinstance(spec.assigner, DynamicSession) and not general:
+    if geometry.gap_column is not None and not general:
         notes.append("each event has its own gap: events share a slice only if their times are equal")
     notes += explosion.notes(definition.window)
     if not definition.source.key:
@@ -157,12 +152,12 @@ def _notes(definition: Definition) -> list[str]:
         notes.append("each firing is a result of its own, numbered by firing")
     if uses_processing_time(definition.window):
         notes.append("processing time is the plan time of a run: it does not advance between runs")
-        if spec.time == "event" and not isinstance(spec.assigner, Global):
+        if spec.time == "event" and geometry.ends is not False:
             notes.append(
                 "a window is dropped without that result if the watermark passes it before the clock has fired it"
             )
     if general and spec.keeps_elements:
         notes.append("a task holds the elements of one key's windows in flight in memory, one key at a time")
-    if general and isinstance(spec.assigner, Global):
+    if general and geometry.ends is False:
         notes.append("the window never ends: every key keeps a row in the state forever")
     return notes

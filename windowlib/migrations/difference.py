@@ -15,12 +15,12 @@ from windowlib.batches.staging import Staging
 from windowlib.contract.change import ADDED, CHANGED, REMOVED
 from windowlib.contract.result_tables import UNCOMPARED
 from windowlib.definition.definition import Definition
-from windowlib.definition.formulas import LATENESS, OF_BATCHES
+from windowlib.definition.formulas import OF_BATCHES
 from windowlib.definition.toml.source import Source
 from windowlib.engines.choice import dialect_of
 from windowlib.engines.collect import collected
 from windowlib.ledger.rows import Commit
-from windowlib.model.assigners import Global
+from windowlib.model.geometry import geometry_of
 from windowlib.model.spec import WindowSpec
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 FEED = "feed"  # folder of an attempt for the rows of `result_changes`
 EXAMPLES = 5  # per kind of change
-_SAME_KIND = ("gap_ms", "size_ms", "slide_ms", "offset_ms", LATENESS, *OF_BATCHES)
 _DAY = window_day("coalesce(unix_millis(window_end) - 1, unix_millis(last_event_time))")
 
 
@@ -110,11 +109,15 @@ def difference(
 def _identity(spec: WindowSpec, before: MigrationSide, after: MigrationSide) -> list[str] | None:
     """Columns by which results of both definitions are matched; None if the definitions cannot match."""
     old, new = before.stored, after.stored
-    kinds = [{k: v for k, v in stored["window"].items() if k not in _SAME_KIND} for stored in (old, new)]
+    # Windows of one kind can be equal, whatever their lengths.
+    kinds = [
+        {key: value for key, value in stored["window"].items() if not (key.endswith("_ms") or key in OF_BATCHES)}
+        for stored in (old, new)
+    ]
     if old["key"] != new["key"] or kinds[0] != kinds[1]:
         return None
     columns = list(old["key"])
-    if not isinstance(spec.assigner, Global):
+    if geometry_of(spec.assigner).ends is not False:
         columns += ["window_start", "window_end"]
     if not spec.updates_results:
         columns.append("firing")

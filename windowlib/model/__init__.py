@@ -7,6 +7,7 @@ Parts of a specification:
     spec.py             specification of windows, validated as a whole
     windows.py          half-open windows of event time
     assigners.py        assigners: from an element to its windows
+    geometry.py         what other code may ask about the windows of an assigner
     triggers.py         triggers: the times at which a window fires and is purged
     timed_triggers.py   triggers by interval or timeout
     evictors.py         evictors: elements hidden from an evaluation

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from windowlib.model import counting
-from windowlib.model.assigners import DynamicSession, Global, Session, Tumbling
 from windowlib.model.elements import Element, Firing, Input, Late, Output, ProcessingTime, Timing, Watermark
+from windowlib.model.geometry import geometry_of
 from windowlib.model.lateness import was_cleaned_up
 from windowlib.model.operator import resume, step
 from windowlib.model.spec import WindowSpec
@@ -181,7 +181,7 @@ class KeyRun:
             for moved in instant.after:
                 counting.on_time(spec, shared, self.key, moved)
             return
-        looks_for_holes = not isinstance(spec.assigner, Tumbling | Session | DynamicSession | Global)
+        looks_for_holes = geometry_of(spec.assigner).has_holes is not False
         for events in (instant.before, elements, instant.after):
             for event in events:
                 if looks_for_holes and isinstance(event, Element) and self._in_hole(event, shared):

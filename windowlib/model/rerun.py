@@ -16,9 +16,10 @@ has no reruns.
 
 from dataclasses import dataclass
 
-from windowlib.model.assigners import Assigner, Session, Sliding, Tumbling
+from windowlib.model.assigners import Assigner
 from windowlib.model.errors import InvalidSpec
-from windowlib.model.windows import TimeWindow, window_start
+from windowlib.model.geometry import geometry_of
+from windowlib.model.windows import TimeWindow
 
 HOUR_MS = 3_600_000
 
@@ -51,31 +52,31 @@ class TimeRange:
         return self.from_ms <= other.from_ms and other.to_ms <= self.to_ms
 
 
-def readmitted(assigner: Tumbling | Sliding, requested: TimeRange) -> TimeRange:
+def readmitted(assigner: Assigner, requested: TimeRange) -> TimeRange:
     """The range in which a rerun of ``requested`` counts all events, late events too.
 
+    It is ``requested`` if windows merge, because a rerun recomputes whole chains, and if the windows are unknown.
+
+    >>> from windowlib import Sliding, Tumbling
     >>> readmitted(Tumbling(10), TimeRange(12, 31)), readmitted(Sliding(10, 5), TimeRange(12, 31))
     (TimeRange(from_ms=10, to_ms=40), TimeRange(from_ms=12, to_ms=31))
     """
-    size_ms, step_ms = assigner.size_ms, assigner.slide_ms
-    if step_ms < size_ms:
-        return requested
-    first_ms = window_start(requested.from_ms, step_ms, assigner.offset_ms)
-    last_ms = window_start(requested.to_ms - 1, step_ms, assigner.offset_ms)
-    from_ms = first_ms if first_ms + size_ms > requested.from_ms else requested.from_ms  # else it begins in a hole
-    return TimeRange(from_ms, max(requested.to_ms, last_ms + size_ms))
+    return requested if geometry_of(assigner).starts_overlap else _meeting(assigner, requested)
 
 
-def needed(assigner: Tumbling | Sliding, requested: TimeRange) -> TimeRange:
+def needed(assigner: Assigner, requested: TimeRange) -> TimeRange:
     """The range of all events in the windows that overlap ``readmitted(assigner, requested)``.
 
+    >>> from windowlib import Sliding, Tumbling
     >>> needed(Tumbling(10), TimeRange(12, 31)), needed(Sliding(10, 5), TimeRange(12, 31))
-    (TimeRange(from_ms=10, to_ms=40), TimeRange(from_ms=3, to_ms=40))
+    (TimeRange(from_ms=10, to_ms=40), TimeRange(from_ms=5, to_ms=40))
     """
-    counted = readmitted(assigner, requested)
-    if assigner.slide_ms >= assigner.size_ms:
-        return counted
-    return TimeRange(counted.from_ms - assigner.size_ms + 1, counted.to_ms + assigner.size_ms - 1)
+    return _meeting(assigner, readmitted(assigner, requested))
+
+
+def _meeting(assigner: Assigner, span: TimeRange) -> TimeRange:
+    met = geometry_of(assigner).meeting(span.from_ms, span.to_ms)
+    return span if met is None else TimeRange(*met)
 
 
 def touching(assigner: Assigner, windows: TimeRange) -> TimeRange:
@@ -83,11 +84,11 @@ def touching(assigner: Assigner, windows: TimeRange) -> TimeRange:
 
     With a gap per element, an earlier event may touch the chain too. The caller finds it by its file's greatest gap.
 
+    >>> from windowlib import Session
     >>> touching(Session(gap_ms=5), TimeRange(20, 30))
     TimeRange(from_ms=15, to_ms=31)
     """
-    gap_ms = assigner.gap_ms if isinstance(assigner, Session) else 0
-    return TimeRange(windows.from_ms - gap_ms, windows.to_ms + 1)
+    return TimeRange(windows.from_ms - (geometry_of(assigner).longest_ms or 0), windows.to_ms + 1)
 
 
 def first_slack_ms(assigner: Assigner) -> int:
@@ -95,7 +96,9 @@ def first_slack_ms(assigner: Assigner) -> int:
 
     The caller increases the distance while a chain extends beyond it.
 
+    >>> from windowlib import Session
     >>> first_slack_ms(Session(gap_ms=5))
     20
     """
-    return 4 * assigner.gap_ms if isinstance(assigner, Session) else HOUR_MS
+    gap_ms = geometry_of(assigner).longest_ms
+    return HOUR_MS if gap_ms is None else 4 * gap_ms

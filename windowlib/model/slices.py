@@ -1,34 +1,27 @@
 """Slices: aligned buckets of time. A slice lies fully inside or fully outside each window.
 
-A slice of an aligned assigner is ``gcd(size_ms, slide_ms)`` wide and starts at ``offset_ms + k * width``. Sliding
-windows share slices, so an event is aggregated once and not ``size / slide`` times.
+A slice of aligned windows is ``gcd(size_ms, slide_ms)`` wide and starts at ``offset_ms + k * width``. Sliding windows
+share slices, so an event is aggregated once and not ``size / slide`` times.
 
 A slice of a session is ``gap_ms`` wide. Events of a key less than ``gap_ms`` apart always belong to the same session,
-so only the least and the greatest timestamp of a slice matter. Sessions with a gap per element have no slices.
+so only the least and the greatest timestamp of a slice matter. With a gap per element, a slice is one millisecond.
 """
 
 from collections.abc import Iterable
 from math import gcd, isqrt
 
-from windowlib.model.assigners import Session, Sliding, Tumbling
-
-Sliced = Tumbling | Sliding | Session
-
-
-def slice_width_ms(assigner: Sliced) -> int:
-    """Width of the assigner's slices.
-
-    >>> [slice_width_ms(a) for a in (Tumbling(6), Sliding(size_ms=6, slide_ms=4), Session(gap_ms=30))]
-    [6, 2, 30]
-    """
-    return assigner.gap_ms if isinstance(assigner, Session) else gcd(assigner.size_ms, assigner.slide_ms)
+from windowlib.model.assigners import Assigner
+from windowlib.model.errors import InvalidSpec
+from windowlib.model.geometry import geometry_of
 
 
-def shared_slices(assigners: Iterable[Sliced]) -> tuple[int, int]:
+def shared_slices(assigners: Iterable[Assigner]) -> tuple[int, int]:
     """Width and offset of the widest slices from which the slices of every assigner can be assembled.
 
-    The width divides the slices of aligned assigners, offsets included. It is at most the least session gap.
+    The width divides the slices of aligned assigners, offsets included. It is at most the least session gap. Raises
+    InvalidSpec for windows without slices.
 
+    >>> from windowlib import Session, Sliding, Tumbling
     >>> shared_slices([Tumbling(60), Sliding(size_ms=90, slide_ms=30, offset_ms=10)])
     (10, 0)
     >>> shared_slices([Session(gap_ms=30), Tumbling(60, offset_ms=15)]), shared_slices([Session(gap_ms=25)])
@@ -37,12 +30,15 @@ def shared_slices(assigners: Iterable[Sliced]) -> tuple[int, int]:
     width_ms, gap_ms = 0, 0
     offset_ms = 0
     for assigner in assigners:
-        own_ms = slice_width_ms(assigner)
-        if isinstance(assigner, Session):
+        geometry = geometry_of(assigner)
+        own_ms = geometry.slice_ms
+        if own_ms is None:
+            raise InvalidSpec(f"{assigner} has no slices: need tumbling or sliding windows, or sessions")
+        if geometry.merges:
             gap_ms = min(gap_ms or own_ms, own_ms)
             continue
-        offset_ms = offset_ms if width_ms else assigner.offset_ms
-        width_ms = gcd(width_ms, own_ms, assigner.offset_ms - offset_ms)
+        offset_ms = offset_ms if width_ms else geometry.offset_ms
+        width_ms = gcd(width_ms, own_ms, geometry.offset_ms - offset_ms)
     if not width_ms:
         return gap_ms, 0
     if gap_ms and gap_ms < width_ms:

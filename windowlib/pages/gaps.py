@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from windowlib.definition.toml.durations import UNITS
-from windowlib.model.assigners import Session, Sliding, Staggered, Tumbling
+from windowlib.model.geometry import geometry_of
 from windowlib.model.spec import WindowSpec
-from windowlib.model.windows import window_start
 
 HOUR_MS = UNITS["h"]
 
@@ -20,34 +19,28 @@ HOUR_MS = UNITS["h"]
 def step_ms(spec: WindowSpec) -> int | None:
     """Distance between two hours in which windows start, at least one hour; None if gaps are unknown.
 
-    >>> from windowlib.model.aggregates import Count
+    >>> from windowlib import Count, Session, Sliding, Tumbling
     >>> windows = Tumbling(86_400_000), Sliding(86_400_000, 60_000), Session(60_000)
     >>> [step_ms(WindowSpec(assigner, Count())) for assigner in windows]
     [86400000, 3600000, 3600000]
     >>> step_ms(WindowSpec(Session(3_600_000), Count()))
     """
-    if why_unknown(spec):
-        return None
-    assigner = spec.assigner
-    return max(HOUR_MS, assigner.slide_ms) if isinstance(assigner, Tumbling | Sliding) else HOUR_MS
+    every_ms = geometry_of(spec.assigner).starts_every_ms
+    return None if why_unknown(spec) or every_ms is None else max(HOUR_MS, every_ms)
 
 
 def why_unknown(spec: WindowSpec) -> str | None:
     """Reason why gaps are unknown; None if they are known."""
     if spec.time != "event":
         return "windows use processing time"
-    match spec.assigner:
-        case Tumbling() | Sliding():
-            return None
-        case Session(gap_ms=gap_ms):
-            return (
-                None
-                if gap_ms < HOUR_MS
-                else "with a gap of an hour or more, a session can last an hour without an event"
-            )
-        case Staggered(of=inner):
-            return None if inner.slide_ms <= HOUR_MS else "the windows of each key start at different times"
-    return "the start and end of windows cannot be predicted"
+    geometry = geometry_of(spec.assigner)
+    if geometry.starts_every_ms is None or geometry.longest_ms is None:
+        return "the start and end of windows cannot be predicted"
+    if geometry.merges and geometry.longest_ms >= HOUR_MS:
+        return "with a gap of an hour or more, a session can last an hour without an event"
+    if geometry.shifted and geometry.starts_every_ms > HOUR_MS:
+        return "the windows of each key start at different times"
+    return None
 
 
 def must_have_ended(spec: WindowSpec, hour_ms: int, watermark_ms: int | None) -> bool:
@@ -55,7 +48,7 @@ def must_have_ended(spec: WindowSpec, hour_ms: int, watermark_ms: int | None) ->
 
     For sessions, this holds for sessions of one event. A longer session that starts in the hour may still be in flight.
 
-    >>> from windowlib.model.aggregates import Count
+    >>> from windowlib import Count, Tumbling
     >>> day = WindowSpec(Tumbling(24 * HOUR_MS), Count())
     >>> [must_have_ended(day, hour * HOUR_MS, 24 * HOUR_MS - 1) for hour in (0, 1, 24)]
     [True, False, False]
@@ -64,14 +57,11 @@ def must_have_ended(spec: WindowSpec, hour_ms: int, watermark_ms: int | None) ->
     """
     if watermark_ms is None or step_ms(spec) is None:
         return False
-    last_ms, assigner = hour_ms + HOUR_MS - 1, spec.assigner
-    match assigner:
-        case Tumbling() | Sliding():
-            start_ms = window_start(last_ms, assigner.slide_ms, assigner.offset_ms)
-            return start_ms >= hour_ms and start_ms + assigner.size_ms <= watermark_ms + 1
-        case Session(gap_ms=longest_ms) | Staggered(of=Tumbling(size_ms=longest_ms) | Sliding(size_ms=longest_ms)):
-            return last_ms + longest_ms <= watermark_ms + 1
-    return False
+    geometry = geometry_of(spec.assigner)
+    start_ms = geometry.last_start_ms(hour_ms + HOUR_MS - 1)
+    if start_ms is None or geometry.longest_ms is None:
+        return False
+    return start_ms >= hour_ms and start_ms + geometry.longest_ms <= watermark_ms + 1
 
 
 def notes(spec: WindowSpec, *, counts_events: bool, overlaps: bool) -> Iterator[str]:
@@ -80,7 +70,9 @@ def notes(spec: WindowSpec, *, counts_events: bool, overlaps: bool) -> Iterator[
         yield "A session counts in the hour in which it starts, with all its events."
     else:
         yield "A result, and the events in it, count in the hour in which its window starts."
-    if overlaps:
+    if overlaps and geometry_of(spec.assigner).most_windows is None:
+        yield "The number of events per hour is unknown: windows may overlap, so an event may be in several results."
+    elif overlaps:
         yield "The number of events per hour is unknown: windows overlap, so an event is in several results."
     elif not counts_events:
         yield "The number of events per hour is unknown: no aggregate is count(*)."

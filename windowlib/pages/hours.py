@@ -17,7 +17,7 @@ from windowlib.definition.instants import time_of
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.statistics import overlapping, overlapping_ms
 from windowlib.delta.tables import Tables
-from windowlib.model.assigners import Session, Sliding, Staggered
+from windowlib.model.geometry import geometry_of
 from windowlib.model.rerun import TimeRange
 from windowlib.model.spec import WindowSpec
 from windowlib.pages.gaps import HOUR_MS, must_have_ended, notes, step_ms
@@ -67,9 +67,8 @@ class CountingRule:
     @classmethod
     def of(cls, definition: Definition, tables: Tables, span: TimeRange) -> CountingRule:
         """Rule for a pipeline. Hours after the start of a session count only within the span."""
-        assigner = definition.spec.assigner
-        reaches = isinstance(assigner, Session) and step_ms(definition.spec) is not None
-        gap_ms = assigner.gap_ms if isinstance(assigner, Session) and reaches else None
+        geometry = geometry_of(definition.spec.assigner)
+        gap_ms = geometry.longest_ms if geometry.merges and step_ms(definition.spec) is not None else None
         return cls(tables, span, count_column(definition), gap_ms)
 
     @property
@@ -218,11 +217,9 @@ def hour_notes(definition: Definition) -> Iterator[str]:
 
 
 def windows_overlap(spec: WindowSpec) -> bool:
-    """Tests if an event may be in several windows, or in none."""
-    assigner = spec.assigner
-    if isinstance(assigner, Staggered):
-        assigner = assigner.of
-    return isinstance(assigner, Sliding) and assigner.slide_ms != assigner.size_ms
+    """Tests if an event may be in several windows, or in none. Unknown windows may overlap."""
+    geometry = geometry_of(spec.assigner)
+    return geometry.most_windows != 1 or geometry.has_holes is not False
 
 
 def count_column(definition: Definition) -> str | None:

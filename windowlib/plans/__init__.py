@@ -19,6 +19,7 @@ Windows:
     general/        the general plan: the reference operator inside Spark
     sessions.py     sessions: slices, islands, outcome
     aligned.py      tumbling and sliding windows: slices, windows, outcome
+    geometry.py     columns with answers about windows, as in `windowlib.model.geometry`
     grid.py         grid of slices and aligned windows
     counts.py       count windows: sequence numbers, slices, outcome
     shared.py       slices shared by several definitions

@@ -18,10 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Staggered, Tumbling
+from windowlib.model.assigners import Assigner
+from windowlib.model.geometry import geometry_of
 from windowlib.plans import erased, names
 from windowlib.plans.erased import MALFORMED, ErasedKeys
 from windowlib.plans.functions import F, quoted
+from windowlib.plans.geometry import aligned_start_ms, in_hole, latest_end
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -62,22 +64,23 @@ class Admission:
 
     @property
     def earliest_ms(self) -> int:
-        """Least event time whose window bounds a TIMESTAMP can hold.
+        """Least event time whose window bounds a TIMESTAMP can hold. Merging windows start at an event.
+
+        Windows of unknown length count as at most a year long.
 
         >>> day_ms = 86_400_000
         >>> rules = [Admission((), "at", None, Tumbling(size_ms=days * day_ms), 0) for days in (365, 366)]
         >>> [admission.earliest_ms - MIN_TIMESTAMP_MS for admission in rules] == [0, day_ms]
         True
         """
-        assigner = self.assigner.of if isinstance(self.assigner, Staggered) else self.assigner
-        size_ms = assigner.size_ms if isinstance(assigner, Tumbling | Sliding) and self.by_event_time else 0
-        return MIN_TIMESTAMP_MS + max(0, size_ms - YEAR_MS)
+        geometry = geometry_of(self.assigner)
+        starts_before = self.by_event_time and not geometry.merges
+        return MIN_TIMESTAMP_MS + max(0, (geometry.longest_ms or 0) - YEAR_MS if starts_before else 0)
 
     @property
     def has_holes(self) -> bool:
-        """Tests if some event times lie in no window."""
-        holes = isinstance(self.assigner, Sliding) and self.assigner.slide_ms > self.assigner.size_ms
-        return holes and self.by_event_time
+        """Tests if some event times are known to lie in no window. Otherwise the operator finds events in holes."""
+        return self.by_event_time and geometry_of(self.assigner).has_holes is True
 
 
 def events(rows: DataFrame, admission: Admission, dialect: Dialect) -> DataFrame:
@@ -161,52 +164,14 @@ def reason(admission: Admission, *, misfits: bool = False) -> Column:
     result = F.when(broken, MALFORMED).when(timestamp.isNull(), "null_timestamp").when(no_key, "null_key")
     if admission.future_after_ms is not None:
         result = result.when(timestamp > F.col(FUTURE_AFTER_MS), "future")
-    match admission.assigner:
-        case DynamicSession() as session:
-            gap = F.col(quoted(session.gap_column))
-            result = result.when(gap.isNull() | (gap <= 0) | (gap > MAX_TIMESTAMP_MS - timestamp), "bad_gap")
-        case Sliding() as sliding if admission.has_holes:
-            # As in Flink: an element without a window is late if its own time is late. Otherwise it is in a hole.
-            result = result.when(in_hole(sliding) & (timestamp > F.col(LATE_UP_TO_MS)), "hole")
+    gap_column = geometry_of(admission.assigner).gap_column
+    if gap_column is not None:
+        gap = F.col(quoted(gap_column))
+        result = result.when(gap.isNull() | (gap <= 0) | (gap > MAX_TIMESTAMP_MS - timestamp), "bad_gap")
+    if admission.has_holes:
+        # As in Flink: an element without a window is late if its own time is late. Otherwise it is in a hole.
+        result = result.when(in_hole(admission.assigner) & (timestamp > F.col(LATE_UP_TO_MS)), "hole")
     return result
-
-
-def in_hole(assigner: Assigner) -> Column:
-    """Tests if an event lies between two windows (slide > size)."""
-    if not isinstance(assigner, Sliding):
-        return F.lit(False)
-    return F.pmod(F.col(names.TIMESTAMP_MS) - assigner.offset_ms, F.lit(assigner.slide_ms)) >= assigner.size_ms
-
-
-def own_window_end_ms(assigner: Assigner) -> Column:
-    """End of the last own window of an event, before any merge. In a hole, the event's time + 1."""
-    timestamp = F.col(names.TIMESTAMP_MS)
-    match assigner:
-        case Session(gap_ms=gap_ms):
-            return timestamp + gap_ms
-        case DynamicSession() as session:
-            return timestamp + F.col(quoted(session.gap_column)).cast("long")
-        case Tumbling(size_ms=size_ms, offset_ms=offset_ms):
-            return aligned_start_ms(timestamp, size_ms, offset_ms) + size_ms
-        case Sliding(size_ms=size_ms, slide_ms=slide_ms, offset_ms=offset_ms):
-            return F.greatest(aligned_start_ms(timestamp, slide_ms, offset_ms) + size_ms, timestamp + 1)
-        case Staggered(of=tumbling):
-            return timestamp + tumbling.size_ms  # at the latest: the shift depends on the key
-    return F.lit(MAX_TIMESTAMP_MS)  # no aligned window
-
-
-def own_end_of(assigner: Assigner, timestamp_ms: int) -> int:
-    """`own_window_end_ms` in Python, for an event whose windows depend only on its time.
-
-    >>> own_end_of(Session(gap_ms=10), 5), own_end_of(Sliding(size_ms=10, slide_ms=5), 7)
-    (15, 15)
-    """
-    return assigner.assign(timestamp_ms)[-1].end_ms
-
-
-def aligned_start_ms(timestamp: Column, step_ms: int, offset_ms: int = 0) -> Column:
-    """Last aligned start at or before a time. Equals `windowlib.model.windows.window_start`."""
-    return timestamp - F.pmod(timestamp - F.lit(offset_ms), F.lit(step_ms))
 
 
 def figures(events: DataFrame, admission: Admission, bucket_ms: int, file: Column) -> DataFrame:
@@ -215,12 +180,15 @@ def figures(events: DataFrame, admission: Admission, bucket_ms: int, file: Colum
     events:  the columns of `events`, SOURCE_ROW, and the columns of `file`, an expression that differs between files
     returns: file, reason (null: admitted), rows
              admitted rows only: bucket (its start in ms), min_window_end_ms, max_window_end_ms (of the events' own
-             windows)
+             windows; MAX_TIMESTAMP_MS if unknown)
              admitted rows and rows in a hole: min_timestamp_ms, max_timestamp_ms, max_row (row of the greatest time)
     """
     admitted = F.col(names.REASON).isNull()
+    # A window without end, or with an end that only the user's code knows, may reach to the end of time. So the batch
+    # may touch every window in flight, and only the operator decides which events are late.
+    end = latest_end(admission.assigner)
+    own_end = F.when(admitted, F.lit(MAX_TIMESTAMP_MS) if end is None else end)
     timestamp = F.when(admitted | (F.col(names.REASON) == "hole"), F.col(names.TIMESTAMP_MS))
-    own_end = F.when(admitted, own_window_end_ms(admission.assigner))
     bucket = F.when(admitted, aligned_start_ms(F.col(names.TIMESTAMP_MS), bucket_ms)).alias("bucket")
     return events.groupBy(file.alias("file"), F.col(names.REASON).alias("reason"), bucket).agg(
         F.count(F.lit(1)).alias("rows"),

@@ -12,9 +12,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from windowlib.plans import names, shared
-from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, aligned_start_ms, in_hole, own_window_end_ms
+from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.plans.aggregates.bounds import within_bounds
 from windowlib.plans.functions import F, quoted
+from windowlib.plans.geometry import aligned_start_ms, in_hole, own_window_end_ms
 from windowlib.plans.grid import Grid
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import (

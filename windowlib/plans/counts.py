@@ -12,15 +12,12 @@ the elements with sequence numbers ``(max(0, k * slide - size), k * slide]``. Th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import gcd
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
-from windowlib.model.errors import InvalidSpec
-from windowlib.model.windows import GLOBAL_WINDOW, TimeWindow
 from windowlib.plans import names
 from windowlib.plans.aggregates.bounds import within_bounds
 from windowlib.plans.functions import F, quoted
+from windowlib.plans.kinds.count_windows import count_windows
 from windowlib.plans.partitions import PARTITION, window_day
 from windowlib.plans.step import BATCH_ID, ON_TIME, OPEN, WINDOWS, Step, counted, with_instant
 
@@ -31,33 +28,6 @@ if TYPE_CHECKING:
 
 
 REACHED, NUMBER = names.internal("reached"), names.internal("number")
-
-
-@dataclass(frozen=True, slots=True)
-class CountWindows:
-    """Windows of the last ``size`` elements of a key, one after every ``slide`` elements.
-
-    Raises InvalidSpec unless both numbers are > 0.
-
-    >>> CountWindows(size=6, slide=4).slice_size
-    2
-    """
-
-    size: int
-    slide: int
-    merges: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        if self.size <= 0 or self.slide <= 0:
-            raise InvalidSpec(f"{self} is not valid: need size > 0 and slide > 0")
-
-    @property
-    def slice_size(self) -> int:
-        return gcd(self.size, self.slide)
-
-    def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
-        """The global window for every element. The plan assigns elements by sequence number instead."""
-        return [GLOBAL_WINDOW]
 
 
 def advance(events: DataFrame | None, state: DataFrame | None, step: Step, counters: Counters) -> DataFrame:
@@ -76,7 +46,7 @@ def numbered(events: DataFrame, state: DataFrame | None, step: Step) -> DataFram
     """Adds NUMBER: the sequence number of an event in its key, from 1, in order of arrival."""
     rows = events.withColumn(REACHED, F.lit(None).cast("long"))
     if state is not None:
-        reached = f"slice_index * {_windows(step).slice_size} + elements AS {REACHED}"
+        reached = f"slice_index * {count_windows(step).slice_size} + elements AS {REACHED}"
         rows = step.dialect.union([rows, state.selectExpr(*map(quoted, step.keys), reached)])
     # Rows of the state have no arrival, so they sort before the events of their key.
     so_far = _over(step, f"ORDER BY {names.ARRIVAL} NULLS FIRST ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
@@ -86,7 +56,7 @@ def numbered(events: DataFrame, state: DataFrame | None, step: Step) -> DataFram
 
 def slices(events: DataFrame, step: Step) -> DataFrame:
     """Slices of numbered events, one row per key and slice: slice_index, partials."""
-    index = F.expr(f"({NUMBER} - 1) div {_windows(step).slice_size}").alias("slice_index")
+    index = F.expr(f"({NUMBER} - 1) div {count_windows(step).slice_size}").alias("slice_index")
     return events.groupBy(*step.key_columns, index).agg(*step.partials())
 
 
@@ -108,7 +78,7 @@ def merged(fresh: DataFrame | None, state: DataFrame | None, step: Step) -> Data
 
 def outcome(contents: DataFrame, step: Step, counters: Counters) -> DataFrame:
     """Assembles firings from slices (_firing = k), and keeps slices that future windows need (_firing = 0)."""
-    windows = _windows(step)
+    windows = count_windows(step)
     size, slide, start = windows.size, windows.slide, f"slice_index * {windows.slice_size}"
     end, over_key = f"({start} + {windows.slice_size})", _over(step)
     reached = contents.selectExpr(
@@ -155,11 +125,6 @@ def _rows(each: DataFrame, step: Step) -> DataFrame:
 def _over(step: Step, order: str = "") -> str:
     per_key = f"PARTITION BY {', '.join(map(quoted, step.keys))}" if step.keys else ""
     return f"OVER ({per_key} {order})"
-
-
-def _windows(step: Step) -> CountWindows:
-    assert isinstance(step.assigner, CountWindows), f"not count windows: {step.assigner}"
-    return step.assigner
 
 
 def state_columns(step: Step) -> list[str]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
 
-from windowlib.model.assigners import Assigner, Sliding, Tumbling
+from windowlib.model.assigners import Assigner
+from windowlib.model.geometry import geometry_of
 from windowlib.model.windows import window_start
-from windowlib.plans.admission import aligned_start_ms
+from windowlib.plans.geometry import aligned_start_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -25,8 +26,11 @@ class Grid:
     @classmethod
     def of(cls, assigner: Assigner) -> Grid:
         """The grid of tumbling or sliding windows."""
-        assert isinstance(assigner, Tumbling | Sliding), f"not aligned windows: {assigner}"
-        return cls(assigner.size_ms, assigner.slide_ms, assigner.offset_ms)
+        geometry = geometry_of(assigner)
+        size_ms, slide_ms = geometry.longest_ms, geometry.starts_every_ms
+        if geometry.merges or geometry.shifted or size_ms is None or slide_ms is None:
+            raise AssertionError(f"not aligned windows: {assigner}")
+        return cls(size_ms, slide_ms, geometry.offset_ms)
 
     @property
     def slice_ms(self) -> int:

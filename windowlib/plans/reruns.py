@@ -15,9 +15,9 @@ from windowlib.contract.change import ADDED, CHANGED, REMOVED
 from windowlib.contract.result_tables import UNCOMPARED
 from windowlib.model.rerun import TimeRange
 from windowlib.plans import names
-from windowlib.plans.admission import own_window_end_ms
 from windowlib.plans.balanced import balanced
 from windowlib.plans.functions import F, quoted
+from windowlib.plans.geometry import own_window_end_ms
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.step import Step
 

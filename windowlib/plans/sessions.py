@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from windowlib.model.assigners import DynamicSession, Session
+from windowlib.model.geometry import geometry_of
 from windowlib.plans import names, shared
-from windowlib.plans.admission import aligned_start_ms
 from windowlib.plans.aggregates.bounds import within_bounds
 from windowlib.plans.functions import F, quoted
+from windowlib.plans.geometry import longest_own_window, slice_start
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import (
     DROPPED,
@@ -61,18 +61,12 @@ def advance(events: DataFrame | None, state: DataFrame | None, step: Step, count
 
 def slices(events: DataFrame, step: Step) -> DataFrame:
     """Slices of events, one row per key and slice: window_start_ms, window_end_ms (bounds as a session), partials."""
-    timestamp = F.col(names.TIMESTAMP_MS)
-    if step.shared is not None and isinstance(step.assigner, Session):
-        return shared.session_slices(events, step.shared, step.aggregates.aggregates, step.assigner.gap_ms)
-    match step.assigner:
-        case DynamicSession() as session:
-            bucket, gap = timestamp, F.max(F.col(quoted(session.gap_column)).cast("long"))
-        case Session(gap_ms=gap_ms):
-            bucket, gap = aligned_start_ms(timestamp, gap_ms), F.lit(gap_ms)
-        case _:
-            raise AssertionError(f"not a session: {step.assigner}")
+    gap_ms = geometry_of(step.assigner).longest_ms
+    if step.shared is not None and gap_ms is not None:
+        return shared.session_slices(events, step.shared, step.aggregates.aggregates, gap_ms)
+    timestamp, gap = F.col(names.TIMESTAMP_MS), longest_own_window(step.assigner)
     ends = (F.max(timestamp) + gap).alias("window_end_ms")
-    keys = [*step.key_columns, bucket.alias(names.internal("bucket"))]
+    keys = [*step.key_columns, slice_start(step.assigner).alias(names.internal("bucket"))]
     return events.groupBy(*keys).agg(F.min(timestamp).alias("window_start_ms"), ends, *step.partials())
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from windowlib.model.slices import shared_slices_of_a_session
 from windowlib.plans import names
-from windowlib.plans.admission import aligned_start_ms
 from windowlib.plans.aggregates.aggregate_set import AggregateSet, SqlAggregate
 from windowlib.plans.aggregates.columns import all_merges, all_partial_names, all_partials, part_names, untyped
 from windowlib.plans.functions import F, quoted
+from windowlib.plans.geometry import aligned_start_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -25,10 +25,10 @@ from windowlib.contract.result_tables import COMPUTED, FILLED, RESULT_COLUMNS
 from windowlib.model.assigners import Assigner
 from windowlib.model.spec import WindowSpec
 from windowlib.plans import names
-from windowlib.plans.admission import own_window_end_ms
 from windowlib.plans.aggregates.columns import all_merges, all_partial_names, all_partials, finishes
 from windowlib.plans.aggregates.mergeable.since import NAME as MARK
 from windowlib.plans.functions import F, quoted
+from windowlib.plans.geometry import own_window_end_ms
 from windowlib.plans.partitions import end_partition, window_day
 from windowlib.plans.shared import Slicing
 

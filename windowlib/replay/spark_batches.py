@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from windowlib.definition.define import define
 from windowlib.definition.instants import time_of
-from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Tumbling
+from windowlib.model.assigners import Assigner
 from windowlib.model.errors import InvalidSpec, WatermarkRegression
+from windowlib.model.geometry import geometry_of
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.plans.admission import MAX_TIMESTAMP_MS
 from windowlib.replay.batches import BatchOutcome, Event
@@ -47,8 +48,8 @@ class SparkEngine:
         out_of_orderness_ms: int,
         state_partition_ms: int = 3_600_000,
     ) -> None:
-        if not isinstance(assigner, Tumbling | Sliding | Session | DynamicSession):
-            raise InvalidSpec(f"no Spark plan for {assigner}; supported: tumbling, sliding, session")
+        if geometry_of(assigner).slice_ms is None:
+            raise InvalidSpec(f"no native Spark plan for {assigner}; supported: windows with slices, such as sessions")
         self.assigner, self.allowed_lateness_ms = assigner, allowed_lateness_ms
         defined = define(
             "replay",

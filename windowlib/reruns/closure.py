@@ -13,7 +13,6 @@ from windowlib.batches.inputs import Inputs
 from windowlib.batches.pinned import Pinned
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.statistics import overlapping_ms
-from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange, first_slack_ms, needed, readmitted, touching
 from windowlib.plans import reruns
 from windowlib.plans.functions import F
@@ -78,7 +77,6 @@ def find_closure(inputs: Inputs, files: Sequence[KnownFile]) -> tuple[Closure, R
 
 def _by_time(inputs: Inputs, files: Sequence[KnownFile], requested: TimeRange) -> tuple[Closure, RerunEvents]:
     assigner = inputs.definition.spec.assigner
-    assert isinstance(assigner, Tumbling | Sliding)
     covered = readmitted(assigner, requested)
     files = with_repeats(inputs, files, covered)
     files = reading(inputs.source, assigner, files, needed(assigner, requested))

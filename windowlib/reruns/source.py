@@ -21,7 +21,8 @@ from windowlib.delta.tables import Tables
 from windowlib.ledger.rerun_request import Rerun, RerunRefused, is_too_long
 from windowlib.ledger.rows import Commit, Plan, SourceFile
 from windowlib.ledger.set_aside_files import files_set_aside
-from windowlib.model.assigners import Assigner, DynamicSession
+from windowlib.model.assigners import Assigner
+from windowlib.model.geometry import geometry_of
 from windowlib.model.rerun import TimeRange
 from windowlib.source import footers, listing
 from windowlib.source.contents import Contents, FileState
@@ -167,7 +168,8 @@ def reading(source: Source, assigner: Assigner, files: Sequence[KnownFile], span
 
     A file that would now be read differently is included only if it had an event in the span, or rows but no event.
     """
-    gap_column = source.in_files(assigner.gap_column) if isinstance(assigner, DynamicSession) else None
+    named = geometry_of(assigner).gap_column
+    gap_column = None if named is None else source.in_files(named)
     chosen = []
     for file in files:
         reach_ms = 0

@@ -22,11 +22,12 @@ from windowlib.definition.toml.durations import UNITS
 from windowlib.delta.footers import bounds_of
 from windowlib.engines.parquet_files import parquet_file, rows_read
 from windowlib.ledger.rows import SourceFile
-from windowlib.model.assigners import Assigner, Global, Session, Sliding, Tumbling
+from windowlib.model.assigners import Assigner
+from windowlib.model.geometry import geometry_of
 from windowlib.model.times import floored_ms
-from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission, own_end_of
+from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission
 from windowlib.plans.reach import Bucket
-from windowlib.source.intake import BatchIntake, Group, summed_up
+from windowlib.source.intake import BatchIntake, Group, latest_end_ms, summed_up
 from windowlib.source.listed import ListedFile
 from windowlib.storage.at_once import at_once
 from windowlib.storage.object_file import opened
@@ -55,14 +56,13 @@ def _cached_look(store: Store, files: tuple[SourceFile, ...], admission: Admissi
         return None  # the values are in folder names or in the table's log, not in the footer
     if (spans_read := _spans_read(store, sorted(files, key=lambda file: file.path), admission)) is None:
         return None
-    own_end_ms = partial(own_end_of, assigner)
     groups = [
         Group(
             file.path,
             span.rows,
             None,
-            Bucket(span.low_ms, span.high_ms, own_end_ms(span.high_ms)),
-            own_end_ms(span.low_ms),
+            Bucket(span.low_ms, span.high_ms, latest_end_ms(assigner, span.high_ms)),
+            latest_end_ms(assigner, span.low_ms),
             newest_ms=span.high_ms,
         )
         for file, span in spans_read
@@ -96,12 +96,12 @@ def _spans_read(
 def may_suffice(assigner: Assigner, *, by_event_time: bool) -> bool:
     """Tests if every event is in a window, and if its event time alone determines its windows.
 
+    >>> from windowlib import Sliding
     >>> [may_suffice(Sliding(size_ms=9, slide_ms=slide_ms), by_event_time=True) for slide_ms in (9, 10)]
     [True, False]
     """
-    if isinstance(assigner, Sliding) and assigner.slide_ms > assigner.size_ms:
-        return False
-    return by_event_time and isinstance(assigner, Session | Tumbling | Sliding | Global)
+    geometry = geometry_of(assigner)
+    return by_event_time and geometry.by_time and geometry.has_holes is False
 
 
 def span(footer: pq.FileMetaData, timestamp: str, unit: str | None, zone: str | None = None) -> tuple[int, int] | None:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from windowlib.definition.toml.source import Source
 from windowlib.ledger.rows import Plan
 from windowlib.model.assigners import Assigner
+from windowlib.model.geometry import geometry_of
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import names
-from windowlib.plans.admission import REASONS, Admission, figures, own_end_of
+from windowlib.plans.admission import REASONS, Admission, figures
 from windowlib.plans.functions import F
 from windowlib.plans.reach import Bucket
 from windowlib.source.contents import Checksums
@@ -135,15 +136,27 @@ def _group(path: str, row: Row) -> Group:
     return Group(path, row["rows"], None, bucket, row["min_window_end_ms"], row["max_row"], bucket.max_timestamp_ms)
 
 
+def latest_end_ms(assigner: Assigner, timestamp_ms: int) -> int:
+    """End of the last window of an event, for windows that the event time alone decides.
+
+    >>> from windowlib import Session, Sliding
+    >>> latest_end_ms(Session(gap_ms=10), 5), latest_end_ms(Sliding(size_ms=10, slide_ms=5), 7)
+    (15, 15)
+    """
+    end_ms = geometry_of(assigner).latest_end_ms(timestamp_ms)
+    assert end_ms is not None, f"the event time alone does not decide the windows of {assigner}"
+    return end_ms
+
+
 def as_judged_by(batch: BatchIntake, admission: Admission) -> BatchIntake:
     """Recomputes the window ends and `may_be_late` of a batch for the admission of another definition.
 
     Only for windows whose end never decreases as the event time increases.
     """
-    own_end_ms = partial(own_end_of, admission.assigner)
-    buckets = [replace(bucket, max_window_end_ms=own_end_ms(bucket.max_timestamp_ms)) for bucket in batch.buckets]
-    first_ends_ms = (own_end_ms(bucket.min_timestamp_ms) for bucket in batch.buckets)
-    may_be_late = any(end_ms - 1 <= admission.late_up_to_ms for end_ms in first_ends_ms)
+    end_ms = partial(latest_end_ms, admission.assigner)
+    buckets = [replace(bucket, max_window_end_ms=end_ms(bucket.max_timestamp_ms)) for bucket in batch.buckets]
+    first_ends_ms = (end_ms(bucket.min_timestamp_ms) for bucket in batch.buckets)
+    may_be_late = any(first_ms - 1 <= admission.late_up_to_ms for first_ms in first_ends_ms)
     return replace(batch, buckets=buckets, may_be_late=may_be_late)
 
 

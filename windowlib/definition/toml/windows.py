@@ -58,6 +58,7 @@ class WithFunction(KindSection):
 class Window(WithFunction):
     """`[window]` of time windows and of the global window."""
 
+    size_and_slide: ClassVar[None] = None
     allowed_lateness_ms: NotNegative = duration(
         "allowed_lateness", "time after its end for which a window is kept", "0s"
     )
@@ -71,6 +72,11 @@ class Window(WithFunction):
         default=None, alias="evictor", description=f"[window.evictor] with type, as in {AN_EXAMPLE}"
     )
 
+    @property
+    def ends(self) -> bool:
+        """True if windows end at a time; false for the global window."""
+        return self.kind.model is not Global
+
 
 class CountWindow(WithFunction):
     """`[window]` of count windows, which have a fixed trigger and evictor and never end."""
@@ -79,6 +85,8 @@ class CountWindow(WithFunction):
     time: ClassVar[Literal["event"]] = "event"
     own_trigger: ClassVar[None] = None
     own_evictor: ClassVar[None] = None
+
+    ends: ClassVar[bool] = False
 
     @property
     def size_and_slide(self) -> tuple[int, int]:
@@ -121,7 +129,7 @@ def firing_in_words(window: AnyWindow) -> str:
     """Describes when a window fires, in words that follow "fires"."""
     if window.own_trigger:
         return window.own_trigger.words
-    if window.kind.model is Global:
+    if not window.ends:
         return "when the input is complete" if getattr(window, "end_of_stream", False) else "never"
     return "at its end" if window.time == "event" else "when a run finds its end passed"
 
@@ -129,7 +137,7 @@ def firing_in_words(window: AnyWindow) -> str:
 def why_element_by_element(window: AnyWindow) -> list[str]:
     """Reasons why only the operator can run these windows; empty if a native plan can run them."""
     reasons = [f"{window.function} is Python code"] if window.function else []
-    if isinstance(window, CountWindow):
+    if window.size_and_slide is not None:
         return reasons
     trigger, evictor = window.own_trigger, window.own_evictor
     if trigger and trigger.kind.model is not EventTimeTrigger:

@@ -19,9 +19,10 @@ from windowlib.definition.toml.durations import LONGEST_MS, UNITS, format_durati
 from windowlib.delta.statistics import overlapping
 from windowlib.inspection.late.events import late_rows
 from windowlib.inspection.lineage.cuts import EVER, Cut
-from windowlib.model.assigners import Sliding, Staggered
+from windowlib.model.geometry import geometry_of
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK
+from windowlib.model.windows import TimeWindow
 from windowlib.publication.key import CannotLook
 
 USUAL_MS = tuple(n * UNITS[unit] for n, unit in ((5, "m"), (1, "h"), (6, "h"), (1, "d"), (7, "d")))
@@ -122,16 +123,11 @@ def _windows(cut: Cut, row: Mapping[str, Any], allowed_ms: int) -> Iterator[tupl
     if row["window_start"] is None:
         return
     key = tuple(row[name] for name in cut.definition.source.key)
-    start_ms, end_ms, event_ms = time_of(row["window_start"]), time_of(row["window_end"]), time_of(row["event_time"])
-    assigner, past_ms = cut.definition.spec.assigner, _past_ms(row)
-    if isinstance(assigner, Staggered):
-        assigner = assigner.of
-    while past_ms < allowed_ms and event_ms < end_ms:
-        yield (*key, start_ms, end_ms)
-        if not isinstance(assigner, Sliding):
-            return
-        start_ms, end_ms = start_ms - assigner.slide_ms, end_ms - assigner.slide_ms  # the window before
-        past_ms += assigner.slide_ms
+    last = TimeWindow(time_of(row["window_start"]), time_of(row["window_end"]))
+    past_ms = _past_ms(row)
+    for window in geometry_of(cut.definition.spec.assigner).windows_until(last, time_of(row["event_time"])):
+        if past_ms + last.end_ms - window.end_ms < allowed_ms:
+            yield (*key, *window)
 
 
 def _ends(cut: Cut, longest_ms: int) -> list[pa.ChunkedArray] | None:
@@ -148,21 +144,19 @@ def _ends(cut: Cut, longest_ms: int) -> list[pa.ChunkedArray] | None:
 
 
 def _notes(cut: Cut, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    assigner = cut.definition.spec.assigner
-    if isinstance(assigner, Staggered):
-        assigner = assigner.of
+    geometry = geometry_of(cut.definition.spec.assigner)
     if not rows:
         return
     yield (
         "a changed allowed_lateness takes effect with the next batch. Events of windows that are already cleaned up"
         " stay late until a rerun readmits them"
     )
-    if assigner.merges:
+    if geometry.merges:
         yield (
             "sessions: the events are a lower bound, because a kept event extends its session, which may keep other"
             " late events. The windows are those that the events missed; several may belong to one session"
         )
-    if isinstance(assigner, Sliding) and assigner.slide_ms < assigner.size_ms:
+    if geometry.starts_overlap:
         yield (
             "sliding windows: the windows are a lower bound, because events that were too late for only some of their"
             " windows are not in late_events"

@@ -18,7 +18,7 @@ from windowlib.definition.instants import nearest_utc, time_of
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.statistics import overlapping, overlapping_ms
 from windowlib.inspection.lineage.cuts import EVER, Cut
-from windowlib.model.assigners import Sliding, Tumbling
+from windowlib.model.geometry import geometry_of
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import GLOBAL_WINDOW
 from windowlib.plans.kinds.kind import Bounds, InFlight
@@ -76,13 +76,12 @@ class KeyWindows:
     # -- windows in flight ----------------------------------------------------------------------------------------
 
     @property
-    def _size_ms(self) -> int:
+    def _beyond_ms(self) -> int:
         """Greatest distance by which a window may extend past one of its slices."""
-        assigner = self.cut.definition.spec.assigner
-        return assigner.size_ms if isinstance(assigner, Tumbling | Sliding) else 0
+        return geometry_of(self.cut.definition.spec.assigner).beyond_slice_ms
 
     def _state_files(self, span: TimeRange) -> list[DataFile]:
-        wider = TimeRange(span.from_ms - self._size_ms, span.to_ms + self._size_ms)
+        wider = TimeRange(span.from_ms - self._beyond_ms, span.to_ms + self._beyond_ms)
         return overlapping_ms(self.cut.files("open_windows"), self.cut.definition.plan.bounds, wider)
 
     def _flying(self, files: Iterable[DataFile]) -> Iterator[InFlight]:
@@ -120,8 +119,8 @@ class KeyWindows:
         first, last = self.cut.definition.plan.bounds
         for file in self.cut.files("open_windows"):
             start_ms, end_ms = file.low.get(first), file.high.get(last)
-            start_ms = None if start_ms is None else start_ms - self._size_ms
-            end_ms = None if end_ms is None else end_ms + self._size_ms
+            start_ms = None if start_ms is None else start_ms - self._beyond_ms
+            end_ms = None if end_ms is None else end_ms + self._beyond_ms
             if (near := _near(start_ms, end_ms, at_ms, before)) is not None:
                 yield near, partial(self._flying_in, file)
 

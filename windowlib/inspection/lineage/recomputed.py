@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from windowlib.contract.tables import RUN_METRICS
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import Cut
-from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange, readmitted
 
 FROM_MS, TO_MS = "recomputed_from_ms", "recomputed_to_ms"  # figures
@@ -23,11 +22,10 @@ FROM_MS, TO_MS = "recomputed_from_ms", "recomputed_to_ms"  # figures
 def recomputed(cut: Cut) -> dict[int, TimeRange]:
     """Time range of each rerun, by batch. The rerun recomputed all tumbling and sliding windows that overlap the range.
 
-    For other windows, the range is the requested range: reruns recompute whole chains of sessions, and all count
-    windows.
+    For sessions, the range is the requested range: reruns recompute whole chains of sessions.
     """
     reruns = [batch for batch in cut.batches.values() if batch.rerun]
-    if not isinstance(cut.definition.spec.assigner, Tumbling | Sliding):
+    if cut.definition.spec.assigner.merges:
         return {batch.batch_id: batch.rerun.range for batch in reruns if batch.rerun}
     figures = _figures(cut) if any(batch.rerun and batch.rerun.late_only for batch in reruns) else {}
     spans = ((batch.batch_id, _span(cut, batch, figures)) for batch in reruns)
@@ -46,5 +44,4 @@ def _span(cut: Cut, batch: BatchRun, figures: Mapping[int, TimeRange]) -> TimeRa
     """Time range of a rerun of tumbling or sliding windows; None if it found no late events to readmit."""
     assigner = cut.definition.spec.assigner
     assert batch.rerun, "only reruns have a range"
-    assert isinstance(assigner, Tumbling | Sliding), "others are recomputed by chains, or not at all"
     return figures.get(batch.batch_id) if batch.rerun.late_only else readmitted(assigner, batch.rerun.range)

@@ -22,8 +22,8 @@ from windowlib.inspection.verify.settled import PastRerun
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import names
-from windowlib.plans.admission import aligned_start_ms
 from windowlib.plans.functions import F
+from windowlib.plans.geometry import aligned_start_ms
 from windowlib.plans.grid import Grid
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from windowlib.inspection.verify.events import CountedRows
 from windowlib.inspection.verify.expected import ExpectedWindows
 from windowlib.plans import names
-from windowlib.plans.counts import NUMBER, CountWindows
+from windowlib.plans.counts import NUMBER
 from windowlib.plans.functions import F, quoted
+from windowlib.plans.kinds.count_windows import count_windows
 
 if TYPE_CHECKING:
     from windowlib.batches.inputs import Inputs
@@ -21,8 +22,7 @@ TOTAL, FIRST, LAST = map(names.internal, ("total", "first", "last"))
 def expected(inputs: Inputs, counted: CountedRows) -> ExpectedWindows:
     """The firings (bounds: firing), and the slices that future windows need (bounds: slice_index)."""
     step = counted.step
-    windows = step.assigner
-    assert isinstance(windows, CountWindows), f"not count windows: {windows}"
+    windows = count_windows(step)
     size, slide, width = windows.size, windows.slide, windows.slice_size
     of_key = f"PARTITION BY {', '.join(map(quoted, step.keys))}" if step.keys else ""
     in_order = F.expr(f"row_number() OVER ({of_key} ORDER BY {names.ARRIVAL})")

@@ -18,11 +18,10 @@ from windowlib.inspection.verify.expected import ExpectedWindows, meets_any
 from windowlib.inspection.verify.recorded import RecordedPast
 from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.settled import LatenessBound, Past, SessionPart, settle
-from windowlib.model.assigners import DynamicSession, Session
 from windowlib.model.rerun import TimeRange
 from windowlib.plans import names
-from windowlib.plans.admission import aligned_start_ms
 from windowlib.plans.functions import F, quoted
+from windowlib.plans.geometry import longest_own_window, slice_start
 from windowlib.plans.reruns import CHAIN_END_MS, CHAIN_START_MS
 from windowlib.plans.step import Step
 
@@ -56,17 +55,10 @@ def chained(inputs: Inputs, counted: CountedRows) -> SessionChains:
 def parts_of(inputs: Inputs, counted: CountedRows) -> DataFrame:
     """Aggregates rows to parts: key, START, END, _batch, _late_in, _readmitted_by, partials, _listed."""
     step, time = counted.step, F.col(names.TIMESTAMP_MS)
-    match step.assigner:
-        case Session(gap_ms=gap_ms):
-            bucket, gap = aligned_start_ms(time, gap_ms), F.lit(gap_ms)
-        case DynamicSession() as session:
-            bucket, gap = time, F.max(F.col(quoted(session.gap_column)).cast("long"))
-        case _:
-            raise AssertionError(f"not a session: {step.assigner}")
     listed = F.sum(F.expr(f"if({IS_LATE}, 1L, 0L)")).alias("_listed")
-    bounds = [F.min(time).alias(START), (F.max(time) + gap).alias(END)]
+    bounds = [F.min(time).alias(START), (F.max(time) + longest_own_window(step.assigner)).alias(END)]
     of_part = [F.col(name).alias(alias) for name, alias in zip((BATCH, LATE_IN, READMITTED_BY), OF_PART, strict=True)]
-    slices = counted.rows.groupBy(*step.key_columns, *of_part, bucket.alias("_bucket"))
+    slices = counted.rows.groupBy(*step.key_columns, *of_part, slice_start(step.assigner).alias("_bucket"))
     joined = step.dialect.with_islands(slices.agg(*bounds, *step.partials(), listed), [*step.keys, *OF_PART])
     whole = [F.min(START).alias(START), F.max(END).alias(END), F.sum("_listed").alias("_listed")]
     parts = joined.groupBy(*step.key_columns, *OF_PART, "_island").agg(*whole, *step.merges()).drop("_island")

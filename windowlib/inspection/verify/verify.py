@@ -37,8 +37,8 @@ from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.ledger.erasures import Erasure
 from windowlib.ledger.ledger import Clock
 from windowlib.ledger.rows import Plan
-from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.model.errors import StateMismatch
+from windowlib.model.geometry import geometry_of
 from windowlib.model.rerun import TimeRange, first_slack_ms, needed, touching
 from windowlib.model.spec import WindowSpec
 from windowlib.plans.erased import without_keys
@@ -196,7 +196,7 @@ def _expected(inputs: Inputs, past: RecordedPast, request: VerifyRequest) -> tup
             )
         rows = counted(inputs, read.files, past, request)
         return read, counts.expected(inputs, rows) if rows else _nothing(inputs)
-    if isinstance(assigner, Tumbling | Sliding):
+    if not assigner.merges:
         read = _read(inputs, past, needed(assigner, request.span) if request.span else EVER)
         rows = counted(inputs, read.files, past, request)
         return read, aligned.expected(inputs, rows, past, request, read.unsure) if rows else _nothing(inputs)
@@ -255,9 +255,10 @@ def _reach(spec: WindowSpec, file: ReadFile) -> TimeRange:
     """Time range of the windows that may contain an event of the file."""
     events, assigner = file.known.events_then, spec.assigner
     assert events is not None, "only files with events are lost"
-    if isinstance(assigner, Session):
-        return TimeRange(events.from_ms, events.to_ms - 1 + assigner.gap_ms)
-    return TimeRange(events.from_ms, EVER.to_ms) if assigner.merges else events
+    if not assigner.merges:
+        return events
+    longest_ms = geometry_of(assigner).longest_ms
+    return TimeRange(events.from_ms, EVER.to_ms if longest_ms is None else events.to_ms - 1 + longest_ms)
 
 
 def _read_once(past: RecordedPast) -> TableComparison:

@@ -25,8 +25,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
 from windowlib.contract.result_tables import COMPUTED
-from windowlib.model.assigners import DynamicSession
 from windowlib.model.errors import InvalidSpec
+from windowlib.model.geometry import geometry_of
 from windowlib.model.keyed import Instant
 from windowlib.model.spec import WindowSpec
 from windowlib.model.windows import MAX_TIME_MS
@@ -184,7 +184,7 @@ def _elements(events: DataFrame, step: Step, run: Program) -> DataFrame:
 
 def _read(name: str, types: Mapping[str, str], step: Step) -> Column:
     """Column that the user's code reads. Decimal gaps become long: Spark reads unsigned integers as decimals."""
-    is_gap = isinstance(step.assigner, DynamicSession) and name == step.assigner.gap_column
+    is_gap = name == geometry_of(step.assigner).gap_column
     is_decimal = any(kind.startswith("decimal") for c, kind in types.items() if c.casefold() == name.casefold())
     column = F.col(quoted(name))
     return column.cast("long") if is_gap and is_decimal else column

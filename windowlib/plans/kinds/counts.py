@@ -13,8 +13,8 @@ from windowlib.model.assigners import Assigner
 from windowlib.model.spec import WindowSpec
 from windowlib.model.windows import GLOBAL_WINDOW
 from windowlib.plans import counts
-from windowlib.plans.counts import CountWindows
 from windowlib.plans.dialect import Counters
+from windowlib.plans.kinds.count_windows import CountWindows
 from windowlib.plans.kinds.kind import InFlight, PlanInput, PlanKind, RerunRules
 from windowlib.plans.reach import Bucket, File, Reach, StateFile
 from windowlib.plans.step import Step

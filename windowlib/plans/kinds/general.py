@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from windowlib.model.assigners import DynamicSession, Global, Session, Sliding, Staggered, Tumbling
+from windowlib.model.geometry import geometry_of
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
 from windowlib.plans.dialect import Counters
 from windowlib.plans.kinds.kind import (
@@ -26,8 +26,6 @@ from windowlib.plans.step import Step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-OURS = (Tumbling, Sliding, Staggered, Session, DynamicSession, Global)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +58,10 @@ class General(PlanKind):
     # -- the state ------------------------------------------------------------------------------------------------
 
     def buckets(self, buckets: Sequence[Bucket], step: Step) -> Sequence[Bucket]:
-        """Time spans of the batch's windows: any time for a user's assigner, the plan time for processing time."""
+        """Time spans of the batch's windows: any time if they are unknown, the plan time for processing time."""
         if not buckets:
             return buckets
-        if type(step.assigner) not in OURS:
+        if geometry_of(step.assigner).ends is None:
             return [Bucket(MIN_TIME_MS, MAX_TIME_MS, MAX_TIME_MS)]
         if step.specification.time == "processing":
             return [Bucket(step.plan_time_ms, step.plan_time_ms, MAX_TIME_MS)]
