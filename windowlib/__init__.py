@@ -48,7 +48,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from windowlib.model.aggregates import Aggregate, Count, Max, Min, Reduce, Sum, Together
-from windowlib.model.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
+from windowlib.model.assigners import (
+    Assigner,
+    Cumulating,
+    DynamicSession,
+    Global,
+    Session,
+    Sliding,
+    Staggered,
+    Tumbling,
+)
 from windowlib.model.elements import Element, Firing, Late, Watermark
 from windowlib.model.errors import InvalidSpec, WindowError
 from windowlib.model.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
@@ -114,6 +123,7 @@ __all__ = [
     "Count",
     "CountEvictor",
     "CountTrigger",
+    "Cumulating",
     "Definition",
     "DeltaEvictor",
     "DeltaTrigger",

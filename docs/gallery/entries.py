@@ -29,6 +29,7 @@ Toml = Mapping[str, Any]
 WINDOW_TABLES: Mapping[str, Toml] = {
     "tumbling": {"type": "tumbling", "size": "10m"},
     "sliding": {"type": "sliding", "size": "10m", "slide": "5m"},
+    "cumulating": {"type": "cumulating", "max_size": "15m", "step": "5m"},
     "session": {"type": "session", "gap": "4m"},
     "dynamic_session": {"type": "session", "gap_column": "gap_ms"},
     "global": {"type": "global"},
@@ -95,6 +96,7 @@ def _says(table: Toml) -> tuple[str, ...]:
 TITLES = {
     "tumbling": "Tumbling windows of 10 minutes, with every trigger",
     "sliding": "Sliding windows of 10 minutes, every 5 minutes, with every trigger",
+    "cumulating": "Cumulating windows up to 15 minutes, every 5 minutes, with every trigger",
     "session": "Sessions with a gap of 4 minutes, with every trigger",
     "dynamic_session": "Sessions to which every element brings its own gap, with every trigger",
     "global": "The global window, with every trigger",

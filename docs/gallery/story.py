@@ -179,7 +179,7 @@ def _tracks(steps: list[tuple[int, Json, list[Timing]]]) -> list[Track]:
         for window in now | {one.window for one in fired}:
             known.setdefault(window, Track(window, at, [], []))
         for window in before - now:
-            _let_go(known, window, now, at)
+            _let_go(known, window, now - before, at)
         for one in fired:
             known[one.window].firings.append(one)
             known[one.window].until = max(at, known[one.window].until)
@@ -189,9 +189,9 @@ def _tracks(steps: list[tuple[int, Json, list[Timing]]]) -> list[Track]:
     return [known[window] for window in sorted(known, key=lambda window: window or (0, 0))]
 
 
-def _let_go(known: dict[Bounds, Track], window: Bounds, now: set[Bounds], at: int) -> None:
-    """A window is no longer in flight: it was cleaned up, or a larger one took its place and its firings."""
-    grown = [other for other in now if other and window and other[0] <= window[0] and window[1] <= other[1]]
+def _let_go(known: dict[Bounds, Track], window: Bounds, new: set[Bounds], at: int) -> None:
+    """A window is no longer in flight: it was cleaned up, or a new, larger one took its place and its firings."""
+    grown = [other for other in new if other and window and other[0] <= window[0] and window[1] <= other[1]]
     if not grown:
         known[window].until = at
     else:

@@ -6,7 +6,7 @@ import inspect
 
 from windowlib.definition import registry
 
-HEAD = """# Add a trigger, an evictor or a window
+HEAD = """# Add a trigger or an evictor
 
 This is the head of [registry.py](../../windowlib/definition/registry.py).
 """

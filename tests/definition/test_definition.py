@@ -233,7 +233,7 @@ def test_a_field_of_an_object_is_a_column_where_the_advice_is_followed(tmp_path:
         ({"watermark.idle_timeout": '"0s"'}, 'watermark.idle_timeout: must be greater than 0, given "0s"'),
         ({"watermark.max_future_skew": '"soon"'}, 'watermark.max_future_skew: not a duration, given "soon"'),
         ({"window.type": '"sesion"'}, 'window.type: unknown type "sesion"; did you mean session?; allowed: "tumbling"'),
-        ({"window.type": None}, 'window.type: missing; allowed: "tumbling", "sliding", "session"'),
+        ({"window.type": None}, 'window.type: missing; allowed: "tumbling", "sliding", "cumulating"'),
         ({"window.gap": None}, "window.gap: given neither; need either gap or gap_column"),
         ({"window.gap_column": '"g"'}, "window.gap: given both; need either gap or gap_column"),
         ({"window.size": '"1h"'}, 'window.size: unknown key, given "1h"; allowed: type, gap, gap_column, allowed_late'),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.window_toml import FUNCTION, GLOBAL, SESSION, SLIDING, TUMBLING, definition
+from tests.support.window_toml import CUMULATING, FUNCTION, GLOBAL, SESSION, SLIDING, TUMBLING, definition
 from windowlib import (
     CountEvictor,
     CountTrigger,
@@ -31,7 +31,7 @@ from windowlib import (
     tumbling_count,
 )
 from windowlib.definition.registry import TRIGGERS
-from windowlib.model.assigners import Staggered
+from windowlib.model.assigners import Cumulating, Staggered
 from windowlib.model.timed_triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -55,6 +55,8 @@ COUNT_OF_3 = '{type = "count", n = 3}'
         (SLIDING, Sliding(HOUR_MS, 10 * MINUTE_MS)),
         (SLIDING + 'offset = "5m"', Sliding(HOUR_MS, 10 * MINUTE_MS, 5 * MINUTE_MS)),
         (SLIDING + 'stagger = true\noffset = "5m"', Staggered(Sliding(HOUR_MS, 10 * MINUTE_MS, 5 * MINUTE_MS))),
+        (CUMULATING, Cumulating(HOUR_MS, 15 * MINUTE_MS)),
+        (CUMULATING + 'offset = "-5m"', Cumulating(HOUR_MS, 15 * MINUTE_MS, -5 * MINUTE_MS)),
         (SESSION, Session(30 * MINUTE_MS)),
         ('type = "session"\ngap_column = "gap_ms"', DynamicSession("gap_ms")),
         (GLOBAL, Global()),
@@ -192,6 +194,7 @@ def test_columns_in_use_and_user_classes(
         (TUMBLING, "aligned", False),
         (SLIDING + 'allowed_lateness = "1h"', "aligned", False),
         (SLIDING + 'trigger = {type = "event_time"}', "aligned", False),
+        (CUMULATING, "aligned", False),
         (SESSION, "sessions", False),
         (SESSION + 'trigger = {type = "event_time"}', "sessions", False),
         ('type = "session"\ngap_column = "gap_ms"', "sessions", False),

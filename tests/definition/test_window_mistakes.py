@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.strategies import examples
-from tests.support.window_toml import AGGREGATES, GLOBAL, SESSION, SOURCE, TUMBLING, mistakes
+from tests.support.window_toml import AGGREGATES, CUMULATING, GLOBAL, SESSION, SOURCE, TUMBLING, mistakes
 from windowlib.definition import definition
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 
 COUNT_OF_3 = '{type = "count", n = 3}'
 
-ALL_WINDOWS = '"tumbling", "sliding", "session", "global", "tumbling_count", "sliding_count", "custom"'
+ALL_WINDOWS = '"tumbling", "sliding", "cumulating", "session", "global", "tumbling_count", "sliding_count", "custom"'
 ALL_TRIGGERS = (
     '"event_time", "processing_time", "count", "continuous_event_time", "continuous_processing_time", "delta",'
     ' "purging", "processing_timeout", "never", "end_of_stream", "custom"'
@@ -57,7 +57,23 @@ OF_GRID = "type, size, offset, stagger, allowed_lateness, time, trigger, evictor
             f'type = "tumbling_count"\nsize = 3\ntrigger = {COUNT_OF_3}',
             f"window.trigger: unknown key, given {COUNT_OF_3}; allowed: type, size, function, parameters, reads,"
             " output;"
-            ' trigger is a key of type "tumbling", "sliding", "session", "global", "custom"',
+            ' trigger is a key of type "tumbling", "sliding", "cumulating", "session", "global", "custom"',
+        ),
+        (
+            CUMULATING.replace("15m", "50m"),
+            'window.step: 50m does not divide max_size (1h), given "50m"; allowed: time by which a window is longer'
+            " than the one before, which divides max_size, a duration such as"
+            ' "500ms", "10s", "5m", "1h 30m", "1d"',
+        ),
+        (
+            CUMULATING + 'offset = "1h"',
+            'window.offset: 1h is not inside max_size (1h), given "1h"; allowed: where windows start, between -max_size'
+            ' and max_size, a duration such as "500ms", "10s", "5m", "1h 30m", "1d"',
+        ),
+        (
+            CUMULATING.replace("15m", "1ms"),
+            "window.step: an event would be in 3,600,000 windows, each of them a result of its key; use a longer step,"
+            " or allow it: checks.max_windows_per_event = 3600000 (now 10,000)",
         ),
         (
             SESSION + "stagger = true",
@@ -334,6 +350,7 @@ def test_no_message_shows_a_python_type_name(tmp_path: Path, trigger: str) -> No
 BASES = [
     {"type": "tumbling", "size": "1h"},
     {"type": "sliding", "size": "1h", "slide": "10m"},
+    {"type": "cumulating", "max_size": "1h", "step": "15m"},
     {"type": "session", "gap": "1h"},
     {"type": "session", "gap_column": "gap_ms"},
     {"type": "global"},

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.strategies import TIMESTAMPS, sessions, slidings, time_assigners, tumblings
-from windowlib.model.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
+from tests.support.strategies import TIMESTAMPS, cumulatings, sessions, slidings, time_assigners, tumblings
+from windowlib.model.assigners import Assigner, DynamicSession, Global, Session, Staggered, Tumbling
 from windowlib.model.geometry import Geometry, geometry_of
 from windowlib.model.rerun import TimeRange, first_slack_ms, needed, readmitted, touching
 from windowlib.model.windows import GLOBAL_WINDOW, TimeWindow, islands
@@ -20,7 +20,7 @@ FAR = range(-120, 121)
 """Times that hold every window that an event of `TIMESTAMPS` can have, and further periods of these windows."""
 KEYS = "abcdefghij"
 GAPS = st.integers(1, 12)
-ALIGNED = st.one_of(tumblings(), slidings())
+ALIGNED = st.one_of(tumblings(), slidings(), cumulatings())
 KNOWN = st.one_of(time_assigners(), st.just(Global()))
 
 
@@ -129,7 +129,7 @@ def test_windows_that_meet_a_range(assigner: Assigner, from_ms: int, length_ms: 
 
 @given(ALIGNED, TIMESTAMPS, st.integers(1, 60))
 def test_a_rerun_reads_all_events_of_its_windows_and_counts_whole_windows_or_none(
-    assigner: Tumbling | Sliding, from_ms: int, length_ms: int
+    assigner: Assigner, from_ms: int, length_ms: int
 ) -> None:
     requested = TimeRange(from_ms, from_ms + length_ms)
     counted, read = readmitted(assigner, requested), needed(assigner, requested)
@@ -142,7 +142,7 @@ def test_a_rerun_reads_all_events_of_its_windows_and_counts_whole_windows_or_non
 
 
 @given(ALIGNED)
-def test_starts_overlap_where_windows_with_different_starts_share_a_time(assigner: Tumbling | Sliding) -> None:
+def test_starts_overlap_where_windows_with_different_starts_share_a_time(assigner: Assigner) -> None:
     shared = any(len({window.start_ms for window in assigner.assign(t)}) > 1 for t in FAR)
     assert geometry_of(assigner).starts_overlap == shared
 
@@ -158,9 +158,9 @@ def test_an_event_outside_of_the_reach_of_a_chain_does_not_touch_it(
     assert first_slack_ms(assigner) >= assigner.gap_ms
 
 
-@given(st.one_of(tumblings(), slidings(), sessions()), TIMESTAMPS)
+@given(st.one_of(ALIGNED, sessions()), TIMESTAMPS)
 def test_a_slice_is_inside_or_outside_of_each_window_and_no_further_than_said(
-    assigner: Tumbling | Sliding | Session, timestamp_ms: int
+    assigner: Assigner, timestamp_ms: int
 ) -> None:
     geometry = geometry_of(assigner)
     slice_ms = geometry.slice_ms or 0
@@ -176,7 +176,7 @@ def test_a_slice_is_inside_or_outside_of_each_window_and_no_further_than_said(
 
 
 @given(ALIGNED)
-def test_some_window_reaches_as_far_beyond_a_slice_as_said(assigner: Tumbling | Sliding) -> None:
+def test_some_window_reaches_as_far_beyond_a_slice_as_said(assigner: Assigner) -> None:
     geometry = geometry_of(assigner)
     width_ms = geometry.slice_ms or 0
     starts = [t for t in FAR if (t - geometry.offset_ms) % width_ms == 0]
@@ -190,9 +190,9 @@ def test_the_windows_of_an_event_from_its_last_window_back(assigner: Assigner, t
         assert geometry_of(assigner).windows_until(windows[-1], timestamp_ms) == windows[::-1]
 
 
-@given(st.one_of(tumblings(), slidings(), sessions()), TIMESTAMPS, TIMESTAMPS, st.integers(1, 20))
+@given(st.one_of(ALIGNED, sessions()), TIMESTAMPS, TIMESTAMPS, st.integers(1, 20))
 def test_bounds_are_those_of_a_window_with_this_newest_event(
-    assigner: Tumbling | Sliding | Session, newest_ms: int, start_ms: int, length_ms: int
+    assigner: Assigner, newest_ms: int, start_ms: int, length_ms: int
 ) -> None:
     bounds = TimeWindow(start_ms, start_ms + length_ms)
     own = assigner.assign(newest_ms)

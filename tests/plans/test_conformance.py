@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import window_oracle as oracle
-from tests.support.strategies import ALL, examples, sessions, slidings, tumblings
+from tests.support.strategies import ALL, cumulatings, examples, sessions, slidings, tumblings
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
-from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Tumbling
+from windowlib.model.assigners import Assigner, DynamicSession, Session
 from windowlib.plans.grid import Grid
 from windowlib.publication.readers import read_table
 from windowlib.replay.batches import Event, ReferenceEngine, replay_batches
@@ -98,13 +98,13 @@ def histories(assigners: st.SearchStrategy[Assigner]) -> st.SearchStrategy[Histo
 
 @pytest.mark.both
 @examples(2, 60)
-@given(histories(st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), slidings())))
+@given(histories(st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), slidings(), cumulatings())))
 def test_a_plan_equals_the_reference_state_included(spark: Any, history: History) -> None:
     assert_as_the_reference(spark, history)
 
 
 @examples(2, 30)
-@given(histories(slidings()))
+@given(histories(slidings() | cumulatings()))
 def test_slices_combined_first_give_the_same_windows(spark: Any, history: History) -> None:
     """Forces the combination, which otherwise pays only for windows much longer than a batch."""
     with pytest.MonkeyPatch.context() as patch:
@@ -140,7 +140,7 @@ def assert_as_the_reference(spark: Any, history: History) -> None:
 def assert_as_plain_python(plan: SparkEngine, history: History) -> None:
     """Published results in the end: none twice, and none that was replaced."""
     events = [[oracle.Event(e.id, e.key, e.timestamp_ms, e.value) for e in batch] for batch in history.batches]
-    assign = {Session: _session, Sliding: _windows, Tumbling: _windows}[type(history.assigner)](history.assigner)
+    assign = _session(history.assigner) if isinstance(history.assigner, Session) else _windows(history.assigner)
     merges, latenesses_ms = history.assigner.merges, history.latenesses_ms
     right = oracle.run(events, assign, merges, history.out_of_orderness_ms, latenesses_ms)
     rows = read_table(plan.trial.definition, "results").to_pylist()

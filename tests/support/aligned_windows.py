@@ -1,4 +1,4 @@
-"""Tumbling and sliding windows over a time, in plain Python: the arithmetic that oracles share."""
+"""Tumbling, sliding and cumulating windows over a time, in plain Python: the arithmetic that oracles share."""
 
 from __future__ import annotations
 
@@ -16,6 +16,17 @@ def windows_at(time_ms: int, size_ms: int, slide_ms: int, offset_ms: int = 0) ->
     latest_ms = (time_ms - offset_ms) // slide_ms * slide_ms + offset_ms
     starts = range(latest_ms, time_ms - size_ms, -slide_ms)
     return [(start_ms, start_ms + size_ms) for start_ms in reversed(starts)]
+
+
+def cumulating_at(time_ms: int, max_size_ms: int, step_ms: int, offset_ms: int = 0) -> list[tuple[int, int]]:
+    """Windows that hold a time, and grow step by step until they start again; shortest first.
+
+    >>> cumulating_at(5, 15, 5), cumulating_at(-1, 4, 2, 1)
+    ([(0, 10), (0, 15)], [(-3, 1)])
+    """
+    start_ms = (time_ms - offset_ms) // max_size_ms * max_size_ms + offset_ms
+    lengths = range(step_ms, max_size_ms + 1, step_ms)
+    return [(start_ms, start_ms + length_ms) for length_ms in lengths if time_ms < start_ms + length_ms]
 
 
 def slice_at(time_ms: int, size_ms: int, slide_ms: int, offset_ms: int = 0) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from tests.support.rerun_oracle import Row, Standing
-from tests.support.strategies import sessions, slidings, tumblings
+from tests.support.strategies import cumulatings, sessions, slidings, tumblings
 from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.assigners import Assigner, DynamicSession
@@ -136,7 +136,7 @@ class Drawn:
 def pipelines(latenesses_ms: Sequence[int] = (0, 1, 7, 30, 10**12)) -> st.SearchStrategy[Drawn]:
     return st.builds(
         Drawn,
-        st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), slidings()),
+        st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), slidings(), cumulatings()),
         st.sampled_from(latenesses_ms),
         st.integers(0, 12),
         st.sampled_from([5, 20, 3_600_000]),

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tests.support.aligned_windows import slice_at, windows_at
-from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Tumbling
+from tests.support.aligned_windows import cumulating_at, slice_at, windows_at
+from windowlib.model.assigners import Assigner, Cumulating, DynamicSession, Session, Sliding, Tumbling
 
 Place = tuple[str, int]  # file, row
 Bounds = tuple[str, int, int]  # key, start, end
@@ -72,7 +72,19 @@ class Pipeline:
                 return [(row.time_ms, row.time_ms + gap_ms)]
             case DynamicSession():
                 return [(row.time_ms, row.time_ms + row.gap_ms)]
-        return windows_at(row.time_ms, *_grid(self.assigner))
+        return _windows_at(self.assigner, row.time_ms)
+
+
+def _windows_at(assigner: Assigner, time_ms: int) -> list[tuple[int, int]]:
+    if isinstance(assigner, Cumulating):
+        return cumulating_at(time_ms, assigner.max_size_ms, assigner.step_ms, assigner.offset_ms)
+    return windows_at(time_ms, *_grid(assigner))
+
+
+def _slice_at(assigner: Assigner, time_ms: int) -> tuple[int, int]:
+    if isinstance(assigner, Cumulating):
+        return slice_at(time_ms, assigner.step_ms, assigner.step_ms, assigner.offset_ms)
+    return slice_at(time_ms, *_grid(assigner))
 
 
 def _grid(assigner: Assigner) -> tuple[int, int, int]:
@@ -133,8 +145,8 @@ def _sessions(pipeline: Pipeline, before: Standing, rows: Sequence[Row], asked: 
 
 def _aligned(pipeline: Pipeline, before: Standing, rows: Sequence[Row], asked: Asked) -> Standing:
     assigner = pipeline.assigner
-    assert isinstance(assigner, Tumbling | Sliding)
-    disjoint = isinstance(assigner, Tumbling) or assigner.slide_ms >= assigner.size_ms
+    assert isinstance(assigner, Tumbling | Sliding | Cumulating)
+    disjoint = not isinstance(assigner, Sliding) or assigner.slide_ms >= assigner.size_ms
     if asked.late_only:
         chosen = {row.place for row in rows if row.place in before.late and asked.holds(row)}
         times = [row.time_ms for row in rows if row.place in chosen]
@@ -145,6 +157,9 @@ def _aligned(pipeline: Pipeline, before: Standing, rows: Sequence[Row], asked: A
             for row in rows
             if (any(asked.meets(*bounds) for bounds in pipeline.windows(row)) if disjoint else asked.holds(row))
         }
+    if isinstance(assigner, Cumulating):  # an event of the range may be in all windows with the same start
+        (from_ms, _), (_, to_ms) = (_windows_at(assigner, ms)[-1] for ms in (asked.from_ms, asked.to_ms - 1))
+        asked = replace(asked, from_ms=from_ms, to_ms=to_ms)
     chosen = {row.place for row in rows if row.place in chosen and pipeline.windows(row)}
     counted = [row for row in rows if row.place not in before.late or row.place in chosen]
     after = Standing(
@@ -158,8 +173,8 @@ def _aligned(pipeline: Pipeline, before: Standing, rows: Sequence[Row], asked: A
         for start_ms, end_ms in pipeline.windows(row):
             if asked.meets(start_ms, end_ms) and pipeline.fired(end_ms):
                 windows.setdefault((row.key, start_ms, end_ms), []).append(row)
-        start_ms, end_ms = slice_at(row.time_ms, *_grid(assigner))
-        over = windows_at(start_ms, *_grid(assigner))
+        start_ms, end_ms = _slice_at(assigner, row.time_ms)
+        over = _windows_at(assigner, start_ms)
         if over and pipeline.kept(over[-1][1]):
             slices.setdefault((row.key, start_ms, end_ms), []).append(row)
     after.results |= {bounds: _total(held) for bounds, held in windows.items()}

@@ -12,7 +12,16 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from windowlib.model.aggregates import Count, Max, Min, Sum, Together
-from windowlib.model.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
+from windowlib.model.assigners import (
+    Assigner,
+    Cumulating,
+    DynamicSession,
+    Global,
+    Session,
+    Sliding,
+    Staggered,
+    Tumbling,
+)
 from windowlib.model.elements import Element
 from windowlib.model.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
 from windowlib.model.spec import WindowSpec
@@ -63,13 +72,20 @@ def slidings(draw: st.DrawFn) -> Sliding:
     return Sliding(draw(st.integers(1, 12)), slide_ms, draw(st.integers(1 - slide_ms, slide_ms - 1)))
 
 
+@st.composite
+def cumulatings(draw: st.DrawFn) -> Cumulating:
+    step_ms = draw(st.integers(1, 6))
+    max_size_ms = step_ms * draw(st.integers(1, 5))
+    return Cumulating(max_size_ms, step_ms, draw(st.integers(1 - max_size_ms, max_size_ms - 1)))
+
+
 def sessions() -> st.SearchStrategy[Session]:
     return st.builds(Session, st.integers(1, 10))
 
 
 def time_assigners() -> st.SearchStrategy[Assigner]:
     staggered = st.builds(Staggered, st.one_of(tumblings(), slidings()))
-    return st.one_of(tumblings(), slidings(), staggered, sessions(), st.just(DynamicSession("gap_ms")))
+    return st.one_of(tumblings(), slidings(), cumulatings(), staggered, sessions(), st.just(DynamicSession("gap_ms")))
 
 
 def elements() -> st.SearchStrategy[Element]:

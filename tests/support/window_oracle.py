@@ -99,7 +99,7 @@ def _join(windows: list[Window], merges: bool) -> list[Window]:
     joined: list[Window] = []
     for window in sorted(windows, key=lambda w: (w.start, w.end)):
         last = joined[-1] if joined else None
-        if last and (window.start <= last.end if merges else window.start == last.start):
+        if last and (window.start <= last.end if merges else (window.start, window.end) == (last.start, last.end)):
             last.end = max(last.end, window.end)
             last.events += window.events
             last.published |= window.published

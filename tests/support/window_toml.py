@@ -29,6 +29,7 @@ AGGREGATES = '[aggregates]\nevents = "count(*)"\ntotal = "sum(value)"\n'
 
 TUMBLING = 'type = "tumbling"\nsize = "1h"\n'
 SLIDING = 'type = "sliding"\nsize = "1h"\nslide = "10m"\n'
+CUMULATING = 'type = "cumulating"\nmax_size = "1h"\nstep = "15m"\n'
 SESSION = 'type = "session"\ngap = "30m"\n'
 GLOBAL = 'type = "global"\n'
 FUNCTION = 'function = "own:Top"\noutput = {page = "string", seen = "bigint"}\n'

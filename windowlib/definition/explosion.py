@@ -1,4 +1,4 @@
-"""Limit on results per event, from sliding windows and from triggers that fire at intervals.
+"""Limit on results per event, from sliding and cumulating windows and from triggers that fire at intervals.
 
 Windows that slide or fire every millisecond would turn a small batch into a huge table. A definition that exceeds
 `checks.max_windows_per_event` is refused. Above `MANY` results the plan shows a note.
@@ -40,11 +40,14 @@ def explosions(window: Mapping[str, Any], in_ms: Callable[[Any], int]) -> Iterat
     >>> [found.words for found in explosions({"type": "sliding", "size": "1h", "slide": "1s"}, _written_ms)]
     ['an event would be in 3,600 windows, each of them a result of its key']
     """
-    size_ms, slide_ms = in_ms(window.get("size", window.get("gap"))), in_ms(window.get("slide"))
+    size = window.get("size", window.get("gap", window.get("max_size")))
+    size_ms, slide_ms = in_ms(size), in_ms(window.get("slide"))
     if window.get("type") == "sliding" and size_ms and slide_ms:
         windows = -(-size_ms // slide_ms)
-        words = f"an event would be in {windows:,} windows, each of them a result of its key"
-        yield Explosion("window.slide", windows, words, "slide by more")
+        yield _windows("window.slide", windows, "slide by more")
+    most_ms, step_ms = in_ms(window.get("max_size")), in_ms(window.get("step"))
+    if window.get("type") == "cumulating" and most_ms and step_ms:
+        yield _windows("window.step", most_ms // step_ms, "use a longer step")
     trigger, key = window.get("trigger"), "window.trigger"
     while isinstance(trigger, Mapping):
         interval_ms = in_ms(trigger.get("interval"))
@@ -53,6 +56,11 @@ def explosions(window: Mapping[str, Any], in_ms: Callable[[Any], int]) -> Iterat
             words = f"a window would fire {firings:,} times, each time a result of its key"
             yield Explosion(f"{key}.interval", firings, words, "let it fire less often")
         trigger, key = trigger.get("of"), f"{key}.of"
+
+
+def _windows(key: str, windows: int, instead: str) -> Explosion:
+    words = f"an event would be in {windows:,} windows, each of them a result of its key"
+    return Explosion(key, windows, words, instead)
 
 
 def too_many(window: Mapping[str, Any], checks: Mapping[str, Any]) -> Iterator[Mistake]:

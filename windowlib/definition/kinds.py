@@ -127,6 +127,18 @@ def offset(inside: str) -> Parameter:
     return duration(text, field_type=Annotated[Duration, AfterValidator(check)])
 
 
+def step_of(whole: str, text: str) -> Parameter:
+    """Parameter for a duration that divides ``whole``, another parameter."""
+
+    def check(step_ms: int, info: ValidationInfo) -> int:
+        whole_ms = info.data.get(f"{whole}_ms")
+        if whole_ms is not None and whole_ms % step_ms:
+            raise ValueError(f"{format_duration(step_ms)} does not divide {whole} ({format_duration(whole_ms)})")
+        return step_ms
+
+    return duration(f"{text}, which divides {whole}", field_type=Annotated[Positive, AfterValidator(check)])
+
+
 def whole_number(least: int, text: str) -> Parameter:
     return Parameter(Annotated[int, Field(ge=least)], f"a whole number, {least} or more: {text}", "{:,}".format)
 

@@ -1,6 +1,6 @@
 """Registry of windows, triggers and evictors: their names, parameters and texts.
 
-To add a trigger (an evictor or a window likewise):
+To add a trigger (an evictor likewise; `docs/contributing/add-a-window.md` is the recipe for windows):
 
 1. Write its class in `windowlib.model.triggers`: a frozen `Trigger` dataclass whose docstring states when it fires, and
    what it does with late elements. Do not subclass a built-in trigger: delegate to one, because `windowlib.model.spec`
@@ -33,11 +33,21 @@ from windowlib.definition.kinds import (
     kinds,
     number,
     offset,
+    step_of,
     whole_number,
 )
 from windowlib.definition.toml.fields import Column, Positive
 from windowlib.model.aggregates import Count
-from windowlib.model.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
+from windowlib.model.assigners import (
+    Assigner,
+    Cumulating,
+    DynamicSession,
+    Global,
+    Session,
+    Sliding,
+    Staggered,
+    Tumbling,
+)
 from windowlib.model.evictors import CountEvictor, DeltaEvictor, TimeEvictor
 from windowlib.model.spec import WindowSpec, sliding_count, tumbling_count
 from windowlib.model.timed_triggers import (
@@ -188,6 +198,15 @@ WINDOWS = kinds(
         slide_ms=duration("time between starts of windows"),
         offset_ms=offset("slide"),
         stagger=_STAGGER,
+    ),
+    kind(
+        "cumulating",
+        Cumulating,
+        "cumulating, up to {max_size} long, every {step}",
+        plan=lambda window: Aligned(),
+        max_size_ms=duration("the length after which windows start again"),
+        step_ms=step_of("max_size", "time by which a window is longer than the one before"),
+        offset_ms=offset("max_size"),
     ),
     kind(
         "session",

@@ -81,6 +81,35 @@ class Sliding:
 
 
 @dataclass(frozen=True, slots=True)
+class Cumulating:
+    """Windows that grow by ``step_ms`` up to ``max_size_ms``, then start again, at ``offset_ms + k * max_size_ms``.
+
+    Each step is a window of its own, which holds all events since the start. Equals CUMULATE of Flink SQL.
+
+    >>> Cumulating(max_size_ms=15, step_ms=5).assign(5)
+    [TimeWindow(start_ms=0, end_ms=10), TimeWindow(start_ms=0, end_ms=15)]
+    """
+
+    max_size_ms: int
+    step_ms: int
+    offset_ms: int = 0
+    merges: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.step_ms <= 0 or self.max_size_ms <= 0 or self.max_size_ms % self.step_ms:
+            raise InvalidSpec(f"{self} is not valid: need step_ms > 0 that divides max_size_ms > 0")
+        if abs(self.offset_ms) >= self.max_size_ms:
+            raise InvalidSpec(f"{self} is not valid: need |offset_ms| < max_size_ms")
+
+    def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
+        _require_timestamp(timestamp_ms)
+        start_ms = window_start(timestamp_ms, self.max_size_ms, self.offset_ms)
+        first_end_ms = window_start(timestamp_ms, self.step_ms, self.offset_ms) + self.step_ms
+        ends = range(first_end_ms, start_ms + self.max_size_ms + 1, self.step_ms)
+        return [TimeWindow(start_ms, end_ms) for end_ms in ends]
+
+
+@dataclass(frozen=True, slots=True)
 class Staggered:
     """The windows of ``of``, shifted by a different time for each key, so that they do not all fire in one run.
 

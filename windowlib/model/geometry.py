@@ -15,7 +15,16 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any
 
-from windowlib.model.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
+from windowlib.model.assigners import (
+    Assigner,
+    Cumulating,
+    DynamicSession,
+    Global,
+    Session,
+    Sliding,
+    Staggered,
+    Tumbling,
+)
 from windowlib.model.windows import GLOBAL_WINDOW, TimeWindow, window_start
 
 
@@ -27,6 +36,7 @@ class Geometry:
     - `ends`: false for a window that holds all times.
     - `starts_every_ms`: windows start at ``offset_ms + k * starts_every_ms``. It is 1 if each event starts a window.
     - `longest_ms`: length of the longest window.
+    - `step_ms`: windows of every multiple of this length, up to `longest_ms`, have the same start; by default one.
     - `gap_column`: column that holds the length of each event's window.
     - `shifted`: each key shifts these starts by a time of its own, less than `longest_ms`.
     """
@@ -36,6 +46,7 @@ class Geometry:
     starts_every_ms: int | None = None
     offset_ms: int = 0
     longest_ms: int | None = None
+    step_ms: int | None = None
     gap_column: str | None = None
     shifted: bool = False
 
@@ -66,14 +77,24 @@ class Geometry:
     def most_windows(self) -> int | None:
         """Greatest number of windows of one event.
 
-        >>> geometry_of(Sliding(size_ms=10, slide_ms=4)).most_windows
-        3
+        >>> geometry_of(Sliding(size_ms=10, slide_ms=4)).most_windows, geometry_of(Cumulating(12, 3)).most_windows
+        (3, 4)
         """
         if self.ends is None:
             return None
         if self.merges or self.starts_every_ms is None or self.longest_ms is None:
             return 1
-        return -(-self.longest_ms // self.starts_every_ms)
+        starts, lengths = -(-self.longest_ms // self.starts_every_ms), self.longest_ms // self._shortest_ms
+        return starts * lengths
+
+    @property
+    def _shortest_ms(self) -> int:
+        return self.step_ms or self.longest_ms or 1
+
+    @property
+    def ends_every_ms(self) -> int | None:
+        """Distance between two ends of windows. Every end belongs to one window of a key."""
+        return self.step_ms or self.starts_every_ms
 
     @property
     def starts_overlap(self) -> bool:
@@ -96,7 +117,7 @@ class Geometry:
             return self.starts_every_ms if self.longest_ms is None else self.longest_ms
         if self.starts_every_ms is None or self.longest_ms is None or self.shifted:
             return None
-        return gcd(self.longest_ms, self.starts_every_ms)
+        return gcd(self.longest_ms, self.starts_every_ms, self._shortest_ms)
 
     @property
     def beyond_slice_ms(self) -> int:
@@ -140,7 +161,8 @@ class Geometry:
         if self.merges or self.starts_every_ms is None or self.longest_ms is None:
             return [last]
         starts = range(last.start_ms, timestamp_ms - self.longest_ms, -self.starts_every_ms)
-        return [TimeWindow(start_ms, start_ms + self.longest_ms) for start_ms in starts]
+        lengths = range(self.longest_ms, 0, -self._shortest_ms)
+        return [TimeWindow(s, s + length) for s in starts for length in lengths if s + length > timestamp_ms]
 
     def meeting(self, from_ms: int, to_ms: int) -> tuple[int, int] | None:
         """Bounds of ``[from_ms, to_ms)`` together with all windows that meet it. Unknown if windows merge.
@@ -171,14 +193,15 @@ class Geometry:
         if self.merges:
             return holds & (end_ms - newest_ms == self.longest_ms)
         on_grid = (start_ms - self.offset_ms) % self.starts_every_ms == 0
-        return holds & on_grid & (end_ms - start_ms == self.longest_ms)
+        length_ms = end_ms - start_ms
+        return holds & on_grid & (length_ms <= self.longest_ms) & (length_ms % self._shortest_ms == 0)
 
 
 def geometry_of(assigner: Assigner) -> Geometry:
     """Geometry of an assigner. For a user's class only `merges` is known, even if it inherits from a class of ours.
 
-    >>> geometry_of(Session(gap_ms=5))
-    Geometry(merges=True, ends=True, starts_every_ms=1, offset_ms=0, longest_ms=5, gap_column=None, shifted=False)
+    >>> geometry_of(Session(gap_ms=5)) == Geometry(merges=True, ends=True, starts_every_ms=1, longest_ms=5)
+    True
     """
     described = _DESCRIBED.get(type(assigner))
     return Geometry(merges=assigner.merges) if described is None else described(assigner)
@@ -192,6 +215,9 @@ def _dynamic(session: DynamicSession) -> Geometry:
 _DESCRIBED: Mapping[type, Callable[[Any], Geometry]] = {
     Tumbling: lambda w: Geometry(ends=True, starts_every_ms=w.size_ms, offset_ms=w.offset_ms, longest_ms=w.size_ms),
     Sliding: lambda w: Geometry(ends=True, starts_every_ms=w.slide_ms, offset_ms=w.offset_ms, longest_ms=w.size_ms),
+    Cumulating: lambda w: Geometry(
+        ends=True, starts_every_ms=w.max_size_ms, offset_ms=w.offset_ms, longest_ms=w.max_size_ms, step_ms=w.step_ms
+    ),
     Staggered: lambda w: replace(geometry_of(w.of), shifted=True),
     Session: lambda w: Geometry(merges=True, ends=True, starts_every_ms=1, longest_ms=w.gap_ms),
     DynamicSession: _dynamic,

@@ -64,13 +64,13 @@ def advance(
     grid = Grid.of(step.assigner)
     fresh = None if events is None else slices(events, grid, step)
     bounds = {
-        "_first_start_ms": _time(earliest_ms + 1 - grid.size_ms),
-        "_last_start_ms": _time(step.watermark_out_ms + 1 - grid.size_ms),
-        "_passed_start_ms": _time(step.watermark_in_ms + 1 - grid.size_ms),
-        "_late_start_ms": _time(step.late_in_ms + 1 - grid.size_ms),
+        "_first_due_ms": _time(earliest_ms + 1),
+        "_last_due_ms": _time(step.watermark_out_ms + 1),
+        "_passed_ms": _time(step.watermark_in_ms + 1),
+        "_late_ms": _time(step.late_in_ms + 1),
     }
     contents = with_instant(merged(fresh, state, grid, step), step, **bounds)
-    combine = grid.pays_to_combine(fired=(step.watermark_out_ms - earliest_ms) // grid.slide_ms + 1)
+    combine = grid.pays_to_combine(fired=(step.watermark_out_ms - earliest_ms) // grid.ends_every_ms + 1)
     return outcome(windows(placed(contents, grid), grid, step, counters, combine=combine), grid, step)
 
 
@@ -107,21 +107,20 @@ def merged(new: DataFrame | None, state: DataFrame | None, grid: Grid, step: Ste
 def placed(contents: DataFrame, grid: Grid) -> DataFrame:
     """Adds the columns _dropped, _kept, and _last_end_ms (end of the last window over the slice).
 
-    Also adds _first and _last: starts of the first and the last firing window over the slice.
+    Also adds _first and _last: ends of the first and the last firing window over the slice.
     """
     start = F.col("state_window_start_ms")
     last = grid.last_window_end(start) - 1
     dropped = (last <= F.col(LATE_IN)) | (last < start)
-    first_start = F.greatest(start + grid.slice_ms - grid.size_ms, F.col("_first_start_ms"))
-    last_start = F.least(start, F.col("_last_start_ms"))
+    first_bound = F.greatest(start + grid.slice_ms, F.col("_first_due_ms"))
+    last_bound = F.least(last + 1, F.col("_last_due_ms"))
     return contents.withColumns(
         {
             "_dropped": dropped,
             "_kept": ~dropped & (last > F.col(LATE_OUT)),
             "_last_end_ms": last + 1,
-            # First and last aligned start between the two bounds.
-            "_first": -aligned_start_ms(-first_start, grid.slide_ms, -grid.offset_ms),
-            "_last": aligned_start_ms(last_start, grid.slide_ms, grid.offset_ms),
+            "_first": grid.first_end(first_bound),
+            "_last": grid.last_end(last_bound),
         }
     )
 
@@ -129,7 +128,7 @@ def placed(contents: DataFrame, grid: Grid) -> DataFrame:
 def windows(slices: DataFrame, grid: Grid, step: Step, counters: Counters, *, combine: bool) -> DataFrame:
     """Windows that fire, assembled from their slices, and slices that stay in flight and must be written.
 
-    returns: key, partials, before; window_start_ms in windows; state_window_start_ms and _last_end_ms in slices
+    returns: key, partials, before; window_end_ms in windows; state_window_start_ms and _last_end_ms in slices
     """
     more = {"events_due": events_due(grid), **miscounted(step)}
     rows = counted(slices, counters, dropped="_dropped", kept="_kept", more=more)
@@ -137,11 +136,11 @@ def windows(slices: DataFrame, grid: Grid, step: Step, counters: Counters, *, co
     if combine:
         rows = _combined(rows, step)
     slice_itself = "if(_stays, array(cast(null AS bigint)), cast(array() AS array<bigint>))"
-    its_windows = f"if(_first <= _last, sequence(_first, _last, {grid.slide_ms}L), cast(array() AS array<bigint>))"
-    each = rows.selectExpr("*", f"explode(concat({slice_itself}, {its_windows})) AS window_start_ms")
+    its_windows = f"if(_first <= _last, sequence(_first, _last, {grid.ends_every_ms}L), cast(array() AS array<bigint>))"
+    each = rows.selectExpr("*", f"explode(concat({slice_itself}, {its_windows})) AS window_end_ms")
     if not grid.overlap:
         return each
-    return with_instant(_aggregated(each, "window_start_ms IS NULL", ["window_start_ms"], step), step)
+    return with_instant(_aggregated(each, "window_end_ms IS NULL", ["window_end_ms"], step), step)
 
 
 def events_due(grid: Grid) -> str:
@@ -150,15 +149,15 @@ def events_due(grid: Grid) -> str:
     A window that the watermark reaches gets all events of the slice. A window passed earlier that is not late gets the
     events that the batch added.
     """
-    first = f"state_window_start_ms + {grid.slice_ms}L - {grid.size_ms}L"
+    first, every_ms = f"state_window_start_ms + {grid.slice_ms}L", grid.ends_every_ms
 
     def windows(after: str, up_to: str) -> str:
-        """Number of the slice's windows that start after `after`, and at or before `up_to`."""
-        low, high = (f"({time} - {grid.offset_ms}L)" for time in (f"greatest({first}, {after} + 1)", up_to))
-        return f"greatest(floor({high} / {grid.slide_ms}) - floor(({low} - 1) / {grid.slide_ms}), 0L)"
+        """Number of the slice's windows that end after `after`, and at or before `up_to`."""
+        low, high = (f"({time} - {grid.an_end_ms}L)" for time in (f"greatest({first}, {after} + 1)", up_to))
+        return f"greatest(floor({high} / {every_ms}) - floor(({low} - 1) / {every_ms}), 0L)"
 
-    reached = windows("_passed_start_ms", "least(state_window_start_ms, _last_start_ms)")
-    passed = windows("_late_start_ms", "least(state_window_start_ms, _passed_start_ms)")
+    reached = windows("_passed_ms", "least(_last_end_ms, _last_due_ms)")
+    passed = windows("_late_ms", "least(_last_end_ms, _passed_ms)")
     return f"elements * {reached} + (elements - before) * {passed}"
 
 
@@ -181,7 +180,7 @@ def outcome(windows: DataFrame, grid: Grid, step: Step) -> DataFrame:
     """Rows of the plan. A window passed earlier fires again only if the batch added elements to it."""
     passed = f"window_end_ms - 1 <= {WATERMARK_IN}"
     part = (
-        f"CASE WHEN window_start_ms IS NULL THEN '{OPEN}' WHEN NOT {passed} THEN '{ON_TIME}'"
+        f"CASE WHEN window_end_ms IS NULL THEN '{OPEN}' WHEN NOT {passed} THEN '{ON_TIME}'"
         f" WHEN before > 0 THEN '{UPDATE}' ELSE '{LATE}' END"
     )
     fired = f"part <> '{OPEN}'"
@@ -190,9 +189,9 @@ def outcome(windows: DataFrame, grid: Grid, step: Step) -> DataFrame:
         "state_window_end_ms": f"state_window_start_ms + {grid.slice_ms}",
         **{name: name for name in step.partial_names},
     }
+    bounded = windows.withColumn("window_start_ms", grid.window_start(F.col("window_end_ms")))
     return (
-        within_bounds(windows, step, "coalesce(window_start_ms, state_window_start_ms)")
-        .withColumn("window_end_ms", F.col("window_start_ms") + grid.size_ms)
+        within_bounds(bounded, step, "coalesce(window_start_ms, state_window_start_ms)")
         .selectExpr("*", f"{part} AS part")
         .where(f"part IN ('{OPEN}', '{ON_TIME}') OR elements > before")
         .selectExpr(

@@ -79,8 +79,9 @@ FAULTS = (
         "window ends one millisecond early",
         "the end of a tumbling or sliding window is inclusive",
         "plans/aligned.py",
-        'F.col("window_start_ms") + grid.size_ms)',
-        'F.col("window_start_ms") + grid.size_ms - 1)',
+        'windows.withColumn("window_start_ms", grid.window_start(F.col("window_end_ms")))',
+        'windows.withColumn("window_start_ms", grid.window_start(F.col("window_end_ms")))'
+        '.withColumn("window_end_ms", F.col("window_end_ms") - 1)',
     ),
     Fault(
         "event at a bound counted in the earlier window",

@@ -20,7 +20,7 @@ from windowlib.inspection.verify.recorded import RecordedPast
 from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.settled import PastRerun
 from windowlib.model.rerun import TimeRange
-from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.plans import names
 from windowlib.plans.functions import F
 from windowlib.plans.geometry import aligned_start_ms
@@ -42,17 +42,17 @@ def expected(
     """Windows and slices that overlap the requested range. Omits windows and slices that overlap an `unsure` span."""
     step, past, grid = counted.step, recorded.past, Grid.of(counted.step.assigner)
     slices = inputs.staged.write_and_read(_slices(counted, grid, past.reruns), inputs.staged.unused("slices"))
-    last_ms = max(past.now.watermark_ms + 1 - grid.size_ms, MIN_WATERMARK)  # last start of a fired window
+    last_ms = min(past.now.watermark_ms, MAX_WATERMARK - 1) + 1  # last end of a fired window
     bounds = step.dialect.with_values(slices, {"_last_fired": last_ms, "_late_out": past.now.late_up_to_ms})
     chosen = f"{request.meets(START, END)} AND NOT {meets_any(unsure, START, END)}"
     counts = "(_last_end - 1 > _late_in OR _readmitted_by > 0)"
-    slice_ms, size_ms, slide_ms = grid.slice_ms, grid.size_ms, grid.slide_ms
-    of_slices = bounds.selectExpr("*", f"_slice AS {START}", f"_slice + {slice_ms} AS {END}").where(chosen)
+    of_slices = bounds.selectExpr("*", f"_slice AS {START}", f"_slice + {grid.slice_ms} AS {END}").where(chosen)
     keys = step.key_columns
 
     fired = bounds.where(counts).withColumn("_last", F.least("_last", "_last_fired"))
-    fired = fired.where("_first <= _last").selectExpr("*", f"explode(sequence(_first, _last, {slide_ms}L)) AS {START}")
-    fired = fired.withColumn(END, F.col(START) + size_ms).where(chosen)
+    ends = f"explode(sequence(_first, _last, {grid.ends_every_ms}L)) AS {END}"
+    fired = fired.where("_first <= _last").selectExpr("*", ends)
+    fired = fired.withColumn(START, grid.window_start(F.col(END))).where(chosen)
     recomputed = " OR ".join(
         f"(_batch <= {rerun.batch_id} AND {meets_any([rerun.span], START, END)})" for rerun in past.reruns
     )
@@ -71,28 +71,26 @@ def expected(
 def _slices(counted: CountedRows, grid: Grid, reruns: Sequence[PastRerun]) -> DataFrame:
     """Aggregates events by slice.
 
-    returns: key, _slice (start), _batch, _late_in, _readmitted_by, partials, _listed, _first and _last (starts of the
+    returns: key, _slice (start), _batch, _late_in, _readmitted_by, partials, _listed, _first and _last (ends of the
              first and last window over the slice), _last_end
 
     _batch is 0 and _late_in is MIN_WATERMARK if no window over the slice was late and no rerun readmitted the event.
     """
     step = counted.step
     start = aligned_start_ms(F.col(names.TIMESTAMP_MS), grid.slice_ms, grid.offset_ms)
-    last = aligned_start_ms(F.col(SLICE), grid.slide_ms, grid.offset_ms)
-    least = F.col(SLICE) + grid.slice_ms - grid.size_ms
-    first = -aligned_start_ms(-least, grid.slide_ms, -grid.offset_ms)
+    first, last = grid.first_end(F.col(SLICE) + grid.slice_ms), grid.last_window_end(F.col(SLICE))
     placed = counted.rows.withColumn(SLICE, start).withColumns({FIRST: first, LAST: last})
     if times := [_counts_since(rerun) for rerun in reruns if not rerun.late_only]:
-        unlisted = f"{READMITTED_BY} = 0 AND NOT {IS_LATE} AND {LAST} + {grid.size_ms} - 1 <= {LATE_IN}"
+        unlisted = f"{READMITTED_BY} = 0 AND NOT {IS_LATE} AND {LAST} - 1 <= {LATE_IN}"
         since = F.expr(f"if({unlisted}, greatest(0L, {', '.join(times)}), {READMITTED_BY})")
         placed = placed.withColumn(READMITTED_BY, since)
-    plain = f"{FIRST} + {grid.size_ms} - 1 > {LATE_IN} AND {READMITTED_BY} = 0"
+    plain = f"{FIRST} - 1 > {LATE_IN} AND {READMITTED_BY} = 0"
     by = {name: F.expr(f"if({plain}, {other}, {name})") for name, other in ((BATCH, "0L"), (LATE_IN, NEVER))}
     neutral = step.dialect.with_values(placed, {NEVER: MIN_WATERMARK}).withColumns(by)
     listed = F.sum(F.expr(f"if({IS_LATE}, 1L, 0L)")).alias("_listed")
     groups = [F.col(name).alias("_" + name.removeprefix(names.RESERVED)) for name in GROUPS]
     summed = neutral.groupBy(*step.key_columns, *groups).agg(*step.partials(), listed)
-    return summed.withColumn("_last_end", F.col("_last") + grid.size_ms)
+    return summed.withColumn("_last_end", F.col("_last"))
 
 
 def _counts_since(rerun: PastRerun) -> str:

@@ -57,11 +57,8 @@ class Aligned(PlanKind):
     def _verdict(self, file: StateFile, buckets: Sequence[Bucket], step: Step, earliest_ms: int) -> Verdict:
         grid = Grid.of(step.assigner)
         first_ms, end_ms = _span(file, grid)
-        first_window_ms = grid.first_start_ms(earliest_ms + 1 - grid.size_ms)
-        last_window_ms = grid.last_start_ms(step.watermark_out_ms + 1 - grid.size_ms)
-        fires = (
-            first_window_ms <= last_window_ms and first_window_ms < end_ms and first_ms < last_window_ms + grid.size_ms
-        )
+        due_ms = grid.first_end_ms(max(earliest_ms, first_ms) + 1)  # of the first window that may fire
+        fires = due_ms <= step.watermark_out_ms + 1 and grid.window_start_ms(due_ms) < end_ms
         retires = grid.last_window_end_ms(first_ms) - 1 <= step.late_out_ms
         retires_whole = grid.last_window_end_ms(file.high["state_window_start_ms"]) - 1 <= step.late_out_ms
         if self.touches(file, buckets, step) or (retires and (fires or not retires_whole)):
@@ -76,8 +73,8 @@ class Aligned(PlanKind):
 
     def overdue(self, file: StateFile, step: Step) -> bool:
         grid, (first_ms, end_ms) = Grid.of(step.assigner), _span(file, Grid.of(step.assigner))
-        last_start_ms = grid.last_start_ms(min(step.watermark_out_ms + 1 - grid.size_ms, end_ms - 1))
-        reached = last_start_ms + grid.size_ms > max(step.watermark_in_ms + 1, first_ms)
+        last_end_ms = grid.last_end_ms(min(step.watermark_out_ms + 1, grid.last_window_end_ms(end_ms - 1)))
+        reached = last_end_ms > max(step.watermark_in_ms + 1, first_ms)
         return reached or self.past_cleanup(file, step)
 
     def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, late_up_to_ms: int) -> Iterator[InFlight]:
