@@ -3,7 +3,7 @@
 Batches can share under these conditions:
 
 * Their plans hold the same files of one source, with the same key, event time and schema.
-* Their windows are built from slices: sessions with a fixed gap, tumbling and sliding windows.
+* Their windows are built from slices: sessions with a fixed gap, tumbling, sliding and cumulating windows.
 * No pipeline has an `event_id`, because each pipeline knows its own duplicates.
 * No pipeline uses `first` or `last`, because these aggregates sort events by arrival.
 

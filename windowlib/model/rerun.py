@@ -6,6 +6,8 @@ that the source holds now:
 ==============================  ===================================================================================
 sessions                        all events of every chain of touching windows that overlaps the range
 tumbling, sliding with holes    all events of every window that overlaps the range; no event is in two windows
+cumulating                      all events of every window that overlaps the range; windows that share an event share a
+                                start
 sliding, overlapping            all events inside the range; outside, only events that were admitted earlier, because
                                 an event must be in all of its windows or in none
 ==============================  ===================================================================================

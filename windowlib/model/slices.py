@@ -1,7 +1,7 @@
 """Slices: aligned buckets of time. A slice lies fully inside or fully outside each window.
 
-A slice of aligned windows is ``gcd(size_ms, slide_ms)`` wide and starts at ``offset_ms + k * width``. Sliding windows
-share slices, so an event is aggregated once and not ``size / slide`` times.
+A slice of aligned windows is ``gcd(size_ms, slide_ms)`` or ``step_ms`` wide and starts at ``offset_ms + k * width``.
+Sliding and cumulating windows share slices, so an event is aggregated once and not once for each window.
 
 A slice of a session is ``gap_ms`` wide. Events of a key less than ``gap_ms`` apart always belong to the same session,
 so only the least and the greatest timestamp of a slice matter. With a gap per element, a slice is one millisecond.
@@ -33,7 +33,7 @@ def shared_slices(assigners: Iterable[Assigner]) -> tuple[int, int]:
         geometry = geometry_of(assigner)
         own_ms = geometry.slice_ms
         if own_ms is None:
-            raise InvalidSpec(f"{assigner} has no slices: need tumbling or sliding windows, or sessions")
+            raise InvalidSpec(f"{assigner} has no slices: need tumbling, sliding or cumulating windows, or sessions")
         if geometry.merges:
             gap_ms = min(gap_ms or own_ms, own_ms)
             continue

@@ -18,7 +18,7 @@ Windows:
     kinds/          kinds of plan behind a common Protocol
     general/        the general plan: the reference operator inside Spark
     sessions.py     sessions: slices, islands, outcome
-    aligned.py      tumbling and sliding windows: slices, windows, outcome
+    aligned.py      tumbling, sliding and cumulating windows: slices, windows, outcome
     geometry.py     columns with answers about windows, as in `windowlib.model.geometry`
     grid.py         grid of slices and aligned windows
     counts.py       count windows: sequence numbers, slices, outcome

@@ -1,7 +1,7 @@
-"""Tumbling and sliding windows as a Spark plan: slices, windows, outcome.
+"""Tumbling, sliding and cumulating windows as a Spark plan: slices, windows, outcome.
 
-1. *Slices*. Each event is aggregated once, into the slice of its time, which is `gcd(size, slide)` wide. The state
-   holds slices, so no event is copied into `size / slide` windows.
+1. *Slices*. Each event is aggregated once, into the slice of its time, which is `gcd(size, slide)` or one `step`
+   wide. The state holds slices, so no event is copied into all its windows.
 2. *Windows*. Only windows that can fire now are assembled from their slices: windows that the watermark passes, and
    windows that it passed earlier and that get a late event.
 3. *Outcome*. A slice is dropped if its last window is late. Otherwise it is kept until that window is retired.

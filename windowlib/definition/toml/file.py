@@ -86,7 +86,7 @@ class ChecksSection(Section):
     max_windows_per_event: int = Field(
         default=MAX_WINDOWS_PER_EVENT,
         ge=1,
-        description="greatest number of sliding windows of an event, or of firings of a window by intervals; a"
+        description="greatest number of windows of an event, or of firings of a window by intervals; a"
         " definition with more is refused",
     )
     verify_sample: Share = Field(

@@ -156,10 +156,10 @@ def _notes(cut: Cut, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             "sessions: the events are a lower bound, because a kept event extends its session, which may keep other"
             " late events. The windows are those that the events missed; several may belong to one session"
         )
-    if geometry.starts_overlap:
+    elif (geometry.most_windows or 1) > 1:
         yield (
-            "sliding windows: the windows are a lower bound, because events that were too late for only some of their"
-            " windows are not in late_events"
+            "windows that overlap: the windows are a lower bound, because events that were too late for only some of"
+            " their windows are not in late_events"
         )
     if between := sum(row["window_start"] is None for row in rows):
         yield f"{between:,} of them fell between two windows: no allowed_lateness brings them into one"

@@ -106,7 +106,7 @@ def _open_to(cut: Cut, event: SourceEvent, bounds: Bounds) -> bool:
 
 
 def _recomputed_by(cut: Cut, bounds: Bounds) -> int:
-    """Batch of the last rerun that recomputed a tumbling or sliding window; 0 if none did."""
+    """Batch of the last rerun that recomputed an aligned window; 0 if none did."""
     if cut.definition.spec.assigner.merges:
         return 0
     window = TimeWindow(*bounds)

@@ -1,8 +1,8 @@
 """Time ranges whose windows a rerun has recomputed.
 
-A rerun of late events recomputes tumbling and sliding windows of every key. It recomputes the windows that overlap the
-time range of these events. The range comes from the figures of the rerun, because a later rerun or erasure removes the
-events from `late_events`.
+A rerun of late events recomputes aligned windows of every key. It recomputes the windows that overlap the time range of
+these events. The range comes from the figures of the rerun, because a later rerun or erasure removes the events from
+`late_events`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FROM_MS, TO_MS = "recomputed_from_ms", "recomputed_to_ms"  # figures
 
 
 def recomputed(cut: Cut) -> dict[int, TimeRange]:
-    """Time range of each rerun, by batch. The rerun recomputed all tumbling and sliding windows that overlap the range.
+    """Time range of each rerun, by batch. The rerun recomputed all aligned windows that overlap the range.
 
     For sessions, the range is the requested range: reruns recompute whole chains of sessions.
     """
@@ -41,7 +41,7 @@ def _figures(cut: Cut) -> dict[int, TimeRange]:
 
 
 def _span(cut: Cut, batch: BatchRun, figures: Mapping[int, TimeRange]) -> TimeRange | None:
-    """Time range of a rerun of tumbling or sliding windows; None if it found no late events to readmit."""
+    """Time range of a rerun of aligned windows; None if it found no late events to readmit."""
     assigner = cut.definition.spec.assigner
     assert batch.rerun, "only reruns have a range"
     return figures.get(batch.batch_id) if batch.rerun.late_only else readmitted(assigner, batch.rerun.range)

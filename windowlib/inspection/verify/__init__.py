@@ -6,7 +6,7 @@ all events at once and does not use the windows in flight that runs keep.
     recorded.py   watermarks, reruns and files, as the ledger and the tables record them
     events.py     source rows that count
     expected.py   form of the expected windows, the same for all kinds of plan
-    aligned.py    expected tumbling and sliding windows
+    aligned.py    expected tumbling, sliding and cumulating windows
     sessions.py   expected sessions
     counts.py     expected count windows
     settled.py    rule for touching sessions across batches, in plain Python

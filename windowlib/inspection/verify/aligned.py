@@ -1,4 +1,4 @@
-"""Expected tumbling and sliding windows, computed from all events at once.
+"""Expected tumbling, sliding and cumulating windows, computed from all events at once.
 
 - An event is in a window that contains its time if the window was not late when the event's batch began.
 - An event is also in such a window if a later rerun has recomputed the window.

@@ -1,4 +1,4 @@
-"""Tumbling and sliding windows of event time: selection of state files, and recomputation of a time range.
+"""Aligned windows of event time: selection of state files, and recomputation of a time range.
 
 The plan itself is `windowlib.plans.aligned`. A state row is a slice, which several windows may share.
 """
