@@ -24,7 +24,7 @@ from windowlib.definition.toml.durations import parse_duration
 from windowlib.inspection.late.what_if import what_if
 from windowlib.inspection.lineage.cuts import cut
 from windowlib.ledger.rerun_request import Rerun
-from windowlib.model.assigners import Sliding, Tumbling
+from windowlib.model.assigners import Cumulating, Sliding, Tumbling
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 
@@ -33,9 +33,10 @@ SESSION = 'type = "session"\ngap = "10m"'
 TUMBLING = 'type = "tumbling"\nsize = "30m"'
 SLIDING = 'type = "sliding"\nsize = "1h"\nslide = "20m"'
 HOLES = 'type = "sliding"\nsize = "10m"\nslide = "30m"'
-WINDOWS = {"session": SESSION, "tumbling": TUMBLING, "sliding": SLIDING, "holes": HOLES}
+CUMULATING = 'type = "cumulating"\nmax_size = "30m"\nstep = "10m"'
+WINDOWS = {"session": SESSION, "tumbling": TUMBLING, "sliding": SLIDING, "holes": HOLES, "cumulating": CUMULATING}
 OUT_OF_ORDER_MS = 5 * MINUTE_MS
-SLIDING_DO = pytest.mark.long("a tumbling window, and one with holes, is a sliding one")
+SLIDING_DO = pytest.mark.long("tumbling windows, and those with holes, are sliding ones; cumulating ones overlap alike")
 OF_SESSIONS = pytest.mark.long("make test follows docs/guides/late-data.md, which lists late events of sessions")
 
 
@@ -72,7 +73,7 @@ def played(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
     params=[
         pytest.param("session", marks=OF_SESSIONS),
         "sliding",
-        *(pytest.param(one, marks=SLIDING_DO) for one in ("tumbling", "holes")),
+        *(pytest.param(one, marks=SLIDING_DO) for one in ("tumbling", "holes", "cumulating")),
     ],
 )
 def ran(request: pytest.FixtureRequest, played: Callable[[str], Definition]) -> tuple[str, Definition]:
@@ -89,7 +90,7 @@ def listed(definition: Definition, *arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in shown.stdout.splitlines()]
 
 
-def late_by_hand(assigner: Tumbling | Sliding, lateness_ms: int) -> Iterator[Late]:
+def late_by_hand(assigner: Tumbling | Sliding | Cumulating, lateness_ms: int) -> Iterator[Late]:
     """Every late event of the clicks, computed from the rules alone."""
     newest_ms, ids = None, set()
     for number in range(1, FILES + 1):
@@ -110,7 +111,7 @@ def late_by_hand(assigner: Tumbling | Sliding, lateness_ms: int) -> Iterator[Lat
 
 def of(definition: Definition) -> list[Late]:
     assigner = definition.spec.assigner
-    assert isinstance(assigner, Tumbling | Sliding)
+    assert isinstance(assigner, Tumbling | Sliding | Cumulating)
     return list(late_by_hand(assigner, definition.spec.allowed_lateness_ms))
 
 
@@ -181,7 +182,7 @@ def test_readmitted_events_are_marked(spark: Any, played: Callable[[str], Defini
     [
         pytest.param("session", marks=pytest.mark.long("sliding windows, in make test, are more exact about it")),
         "sliding",
-        *(pytest.param(one, marks=SLIDING_DO) for one in ("tumbling", "holes")),
+        *(pytest.param(one, marks=SLIDING_DO) for one in ("tumbling", "holes", "cumulating")),
     ],
 )
 def test_what_if_equals_a_real_run_with_that_lateness(
@@ -191,6 +192,8 @@ def test_what_if_equals_a_real_run_with_that_lateness(
     said = what_if(cut(present), [parse_duration(one) for one in longer])
     assert [kept.events for kept in said.rows] == sorted({kept.events for kept in said.rows}), "each keeps more"
     assert said.rows[0].events > 0
+    bounded = any("lower bound" in note for note in said.notes)
+    assert bounded == (window in ("session", "sliding", "cumulating"))
     for one, kept in zip(longer, said.rows, strict=True):
         other = pipeline(tmp_path / one, spark, WINDOWS[window], one)
         still_late = read_table(other, "late_events").num_rows
@@ -213,7 +216,7 @@ def test_what_if_equals_a_real_run_with_that_lateness(
             assert kept.events <= said.late - still_late
         else:
             assert said.late - still_late == kept.events
-        if window == "sliding":
+        if window in ("sliding", "cumulating"):
             assert 0 < kept.windows <= differing
         else:
             assert kept.windows == differing
