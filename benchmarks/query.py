@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowlib.definition.toml.durations import format_duration as duration
-from windowlib.model.assigners import Session, Sliding, Tumbling
+from windowlib.model.assigners import Cumulating, Session, Sliding, Tumbling
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -56,7 +56,7 @@ class Query:
     """Windows and what they hold. `more` is TOML that only our own side understands: a trigger, a function."""
 
     name: str
-    window: Session | Tumbling | Sliding | Count
+    window: Session | Tumbling | Sliding | Cumulating | Count
     columns: Columns = Columns()
     aggregates: tuple[Aggregate, ...] = COUNT_AND_SUM
     keyed: bool = True
@@ -82,6 +82,8 @@ class Query:
                 return gap_ms
             case Sliding(size_ms=size_ms, slide_ms=slide_ms):
                 return gcd(size_ms, slide_ms)
+            case Cumulating(step_ms=step_ms):
+                return step_ms
             case Tumbling(size_ms=size_ms):
                 return size_ms
         return 1
@@ -128,6 +130,8 @@ def _window(query: Query) -> list[str]:
             found = ['type = "session"', f'gap = "{duration(gap_ms)}"']
         case Sliding(size_ms=size_ms, slide_ms=slide_ms):
             found = ['type = "sliding"', f'size = "{duration(size_ms)}"', f'slide = "{duration(slide_ms)}"']
+        case Cumulating(max_size_ms=max_size_ms, step_ms=step_ms):
+            found = ['type = "cumulating"', f'max_size = "{duration(max_size_ms)}"', f'step = "{duration(step_ms)}"']
         case Tumbling(size_ms=size_ms):
             found = ['type = "tumbling"', f'size = "{duration(size_ms)}"']
     return [*found, f'allowed_lateness = "{duration(query.allowed_lateness_ms)}"']

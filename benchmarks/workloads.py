@@ -11,7 +11,7 @@ from benchmarks.nexmark import Bids, nexmark
 from benchmarks.query import HOUR_MS, MINUTE_MS, Count, Query
 from benchmarks.special import LATE_SHARE, special
 from benchmarks.workload import Arrival, Case, Size, Workload
-from windowlib.model.assigners import Session, Sliding, Tumbling
+from windowlib.model.assigners import Cumulating, Session, Sliding, Tumbling
 
 GAP_MS = 30 * MINUTE_MS
 FIVE_MINUTES_MS = 5 * MINUTE_MS
@@ -56,6 +56,11 @@ def workloads(clicks: Stream, bids: Bids, late_share: float = LATE_SHARE) -> dic
             "sliding-day",
             "windows of 24 hours, every 5 minutes, by user",
             plain(clicks, Query("sliding_day", Sliding(24 * HOUR_MS, FIVE_MINUTES_MS))),
+        ),
+        Workload(
+            "cumulating",
+            "windows that grow by 5 minutes up to an hour, by user",
+            plain(clicks, Query("cumulating", Cumulating(HOUR_MS, FIVE_MINUTES_MS))),
         ),
         Workload(
             "unkeyed",

@@ -23,7 +23,7 @@ from benchmarks.sides.side import FINISH, MissingSide, Task, Work
 from windowlib.engines.jars import locked, present
 from windowlib.engines.setup_jars import fetch
 from windowlib.engines.setup_java import find_java
-from windowlib.model.assigners import Session, Sliding, Tumbling
+from windowlib.model.assigners import Cumulating, Session, Sliding, Tumbling
 
 PROJECT = Path(__file__).resolve().parents[2]
 JARS = PROJECT / ".flink"
@@ -52,6 +52,8 @@ def need() -> None:
 def refuses(query: Query) -> str | None:
     if isinstance(query.window, Count) and not query.keyed:
         return "count windows without a key are not written for it"
+    if isinstance(query.window, Cumulating):
+        return "Flink's DataStream API has no cumulating windows"
     return "this trigger or function is not written for it" if query.more else None
 
 

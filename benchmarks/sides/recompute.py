@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.query import Count, Query, no_results, normal
 from benchmarks.sides.side import FINISH, MissingSide, Task, Work
-from windowlib.model.assigners import Session, Sliding, Tumbling
+from windowlib.model.assigners import Cumulating, Session, Sliding, Tumbling
 
 if TYPE_CHECKING:
     import polars as pl
@@ -69,6 +69,14 @@ def duckdb_sql(query: Query, files: str, *, everything: bool) -> str:
                 f" SELECT key, window_start, window_start + {size_ms} AS window_end, {merge} FROM placed"
                 f" WHERE {ended} GROUP BY key, window_start"
             )
+        case Cumulating(max_size_ms=size_ms, step_ms=step_ms):
+            start = f"bucket * {step_ms} // {size_ms} * {size_ms}"
+            ends = f"unnest(generate_series((bucket + 1) * {step_ms}, {start} + {size_ms}, {step_ms}))"
+            return (
+                f"WITH slices AS ({slices}), placed AS"
+                f" (SELECT *, {start} AS window_start, {ends} AS window_end FROM slices)"
+                f" SELECT key, window_start, window_end, {merge} FROM placed WHERE {ended} GROUP BY ALL"
+            )
     raise AssertionError(f"no SQL for {query.window}")
 
 
@@ -119,6 +127,12 @@ def polars_frame(query: Query, task: Task, *, everything: bool) -> pl.LazyFrame:
         numbered = slices.sort("key", "bucket").with_columns(begins.cum_sum().over("key").alias("session"))
         start, end = pl.col("first_ms").min(), pl.col("last_ms").max() + gap_ms
         found = numbered.group_by("key", "session").agg(start.alias("window_start"), end.alias("window_end"), *merge)
+    elif isinstance(query.window, Cumulating):
+        size_ms, step_ms = query.window.max_size_ms, query.window.step_ms
+        start = pl.col("bucket") * step_ms // size_ms * size_ms
+        ends = pl.int_ranges((pl.col("bucket") + 1) * step_ms, start + size_ms + 1, step_ms)
+        placed = slices.with_columns(start.alias("window_start"), ends.alias("window_end")).explode("window_end")
+        found = placed.group_by("key", "window_start", "window_end").agg(*merge)
     else:
         size_ms = query.window.size_ms
         slide_ms = query.window.slide_ms if isinstance(query.window, Sliding) else size_ms

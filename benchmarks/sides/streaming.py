@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from benchmarks.query import Count, Query, no_results, normal
 from benchmarks.sides.side import Task, Work
 from windowlib.delta.tables import Table
-from windowlib.model.assigners import Session, Sliding, Tumbling
+from windowlib.model.assigners import Cumulating, Session, Sliding, Tumbling
 from windowlib.publication.readers import snapshot
 from windowlib.storage.disk import Disk
 
@@ -74,8 +74,8 @@ def published(task: Task, query: Query) -> pa.Table:
 
 
 def refuses(query: Query) -> str | None:
-    if isinstance(query.window, Count):
-        return "Structured Streaming has no count windows"
+    if isinstance(query.window, Count | Cumulating):
+        return "Structured Streaming has neither count windows nor cumulating windows"
     return "only our own side knows this trigger or function" if query.more else None
 
 
