@@ -1,5 +1,7 @@
 """Flink's answers: recordings of its WindowOperator, made step by step in its own test harness, version 2.3.0.
 
+CUMULATE of Flink SQL, version 2.2.0, gives the answers for cumulating windows (flink_sql/record.py).
+
 Within a step the order of firings, and of the ids in one, does not count: ours is (time, key) and arrival.
 """
 
@@ -11,9 +13,15 @@ from typing import Any
 import pytest
 
 from tests.support.strategies import ALL
+from windowlib.model.aggregates import Count, Sum, Together
+from windowlib.model.elements import Element, Firing, Input, Watermark
+from windowlib.model.operator import run
+from windowlib.model.spec import WindowSpec
+from windowlib.model.state import OperatorState
+from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
 from windowlib.replay.batches import replay_batches
 from windowlib.replay.recordings import replay_scenarios
-from windowlib.replay.scenarios import replay
+from windowlib.replay.scenarios import assigner_of, replay
 
 Json = dict[str, Any]
 HERE = Path(__file__).parents[1] / "conformance"
@@ -21,6 +29,7 @@ RECORDINGS = [
     recording for file in sorted((HERE / "flink").glob("*.json")) for recording in json.loads(file.read_text())
 ]
 BATCHES = sorted((HERE / "microbatch").glob("*.json"))
+OF_FLINK_SQL = json.loads((HERE / "flink_sql" / "cumulate.json").read_text())
 
 
 def comparable(row: Json, columns: set[str]) -> tuple[tuple[str, Any], ...]:
@@ -78,3 +87,24 @@ def test_the_batch_rule_answers_as_flink(file: Path) -> None:
     ours = replay_batches(recording)["batches"]
     for batch, got in zip(recording["batches"], ours, strict=True):
         assert got == {part: sorted(batch[part]) for part in ("results", "late", "in_flight")}
+
+
+def test_flink_sql_agrees_with_itself_where_offsets_are_whole_steps() -> None:
+    """Its streaming mode loses rows elsewhere, so these recordings come from its batch mode."""
+    for recording in OF_FLINK_SQL:
+        window = recording["assigner"]
+        assert recording["streaming"] or window["offset_ms"] % window["step_ms"], recording["name"]
+
+
+@pytest.mark.parametrize("recording", OF_FLINK_SQL, ids=lambda recording: recording["name"])
+def test_cumulating_windows_are_those_of_flink_sql(recording: Json) -> None:
+    """Without late rows: the watermark follows each event, and no event is behind it."""
+    spec = WindowSpec(assigner_of(recording["assigner"]), Together((Count(), Sum())))
+    inputs: list[Input] = []
+    watermark_ms = MIN_TIME_MS
+    for key, timestamp_ms, value in (event for batch in recording["batches"] for event in batch):
+        watermark_ms = max(watermark_ms, timestamp_ms - recording["out_of_orderness_ms"] - 1)
+        inputs += [Element(key, timestamp_ms, value), Watermark(watermark_ms)]
+    outputs = run(spec, OperatorState(), [*inputs, Watermark(MAX_TIME_MS)])
+    assert all(isinstance(output, Firing) for output in outputs)
+    assert sorted([o.key, *o.window, *o.result] for o in outputs) == recording["results"]

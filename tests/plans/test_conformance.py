@@ -23,13 +23,20 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Assigner, DynamicSession, Session
+from windowlib.model.watermark import MAX_WATERMARK
+from windowlib.model.windows import MIN_TIME_MS
 from windowlib.plans.grid import Grid
 from windowlib.publication.readers import read_table
 from windowlib.replay.batches import Event, ReferenceEngine, replay_batches
+from windowlib.replay.scenarios import assigner_of
 from windowlib.replay.spark_batches import SparkEngine
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 RECORDINGS = sorted((Path(__file__).parents[1] / "conformance" / "microbatch").glob("*.json"))
+OF_FLINK_SQL = {
+    recording["name"]: recording
+    for recording in json.loads((RECORDINGS[0].parents[1] / "flink_sql" / "cumulate.json").read_text())
+}
 IN_MAKE_TEST = "dynamic_session-lateness20-40keys"  # includes sessions with a fixed gap
 BEGINNING = 3  # of nine batches: windows fire, stay open and are met again; some events are late
 ALL_DO = pytest.mark.long("sessions, and random windows of each kind next to the reference, are in make test")
@@ -55,6 +62,24 @@ def test_the_spark_engine_gives_the_same_as_flink(file: Path, spark: Any, tmp_pa
     ours = replay_batches(recording, engine)["batches"]
     for batch, got in zip(recording["batches"], ours, strict=True):
         assert got == {part: sorted(batch[part]) for part in ("results", "late", "in_flight")}
+
+
+@pytest.mark.both
+@pytest.mark.parametrize(
+    "name", ["offset", *(pytest.param(name, marks=ALL_DO) for name in OF_FLINK_SQL if name != "offset")]
+)
+def test_cumulating_windows_are_those_of_flink_sql(name: str, spark: Any, tmp_path: Path) -> None:
+    """Every window fires once, as no event is late; the end of the input fires the last ones."""
+    recording = OF_FLINK_SQL[name]
+    assigner, ooo_ms = assigner_of(recording["assigner"]), recording["out_of_orderness_ms"]
+    engine = SparkEngine(tmp_path, lambda: spark, assigner, 0, ooo_ms, state_partition_ms=20_000)
+    rows, watermark_ms = [], MIN_TIME_MS
+    for number, batch in enumerate(recording["batches"]):
+        events = [Event(*event, f"{number}-{row}") for row, event in enumerate(batch)]
+        watermark_ms = max(watermark_ms, max(event.timestamp_ms for event in events) - ooo_ms - 1)
+        rows += engine.advance(events, watermark_ms).results
+    rows += engine.advance([], MAX_WATERMARK).results
+    assert sorted(map(list, rows)) == recording["results"]
 
 
 @st.composite
