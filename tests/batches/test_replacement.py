@@ -11,6 +11,7 @@ from deltalake import DeltaTable, Schema
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock, without
+from tests.support.delta_rs import read_by_delta_rs
 from tests.support.disks import folder_of
 from tests.support.simple_batches import no_spark
 from windowlib.batches.pinned import Pinned
@@ -24,16 +25,17 @@ from windowlib.publication import publish
 from windowlib.publication.publish import StagedChanges
 from windowlib.runs.advance import advance
 from windowlib.storage.disk import Disk
+from windowlib.storage.store import ObjectInfo
 
 STARTS = pa.schema([("window_start", pa.timestamp("us", "UTC"))])
 WINDOW = pa.struct({"window_start_ms": pa.int64(), "window_end_ms": pa.int64()})
 
 
-def updates(path: Path, *starts_ms: list[int]) -> str:
+def updates(path: Path, *starts_ms: list[int]) -> ObjectInfo:
     """Staged file of rows that replace windows with these starts."""
     replaced = [[{"window_start_ms": start, "window_end_ms": start + 9} for start in row] for row in starts_ms]
     pq.write_table(pa.table({"replaced": pa.array(replaced, pa.list_(WINDOW))}), path)
-    return path.name
+    return ObjectInfo(path.name, path.stat().st_size, 0)
 
 
 def results(folder: Path, **files_ms: tuple[int, int]) -> Pinned:
@@ -60,6 +62,7 @@ def test_a_file_between_two_replaced_windows_is_left_alone(tmp_path: Path) -> No
 
 
 def test_only_files_of_replaced_windows_are_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read_by_delta_rs(monkeypatch)
     found = results(tmp_path, **{f"f{number}": (10 * number, 10 * number + 9) for number in range(50)})
     described: list[str] = []
     describe = Table._described

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import Schema
 
+from tests.support.delta_rs import read_by_delta_rs
 from tests.support.simple_batches import no_spark
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.result_figures import files_written, gone_null, repeated, surplus
@@ -35,7 +36,7 @@ def file_of(folder: Path, name: str, rows: list[Row], day: int = 1) -> DataFile:
     path = f"window_day=1970-01-0{day}/{name}.parquet"
     (folder / path).parent.mkdir(exist_ok=True)
     pq.write_table(pa.table(columns), folder / path)
-    return data_file(Disk(folder), path, {"window_day": date(1970, 1, day)})
+    return data_file(Disk(folder), path, (folder / path).stat().st_size, {"window_day": date(1970, 1, day)})
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_a_row_that_an_earlier_file_of_the_day_has_is_surplus(
 def test_an_aggregate_that_turns_mostly_null_is_found(tmp_path: Path) -> None:
     def of(name: str, totals: list[int | None], change: str = "added") -> DataFile:
         pq.write_table(pa.table({"total": pa.array(totals, pa.int64())}), tmp_path / name)
-        return data_file(Disk(tmp_path), name, {"change": change})
+        return data_file(Disk(tmp_path), name, (tmp_path / name).stat().st_size, {"change": change})
 
     before, known = [of("0", [1] * 30)], [1] * 10
     made = [of("1", [None] * 15 + known), of("2", [None] * 99, "removed")]
@@ -106,6 +107,7 @@ def test_results_that_end_before_all_new_ones_are_not_read(
 
 
 def test_files_of_other_days_are_not_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read_by_delta_rs(monkeypatch)
     table = Tables(Disk(tmp_path))["results"]
     days = [date(2030, 1, 1) + timedelta(days=number) for number in range(50)]
     schema = Schema.from_arrow(pa.schema([("user", pa.string()), ("window_day", pa.date32())]))

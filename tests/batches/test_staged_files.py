@@ -31,13 +31,13 @@ def staging(tmp_path: Path) -> Staging:
 
 @pytest.mark.parametrize(("partition", "folder"), [({}, ""), ({"day": 3, "change": "added"}, "day=3/change=added/")])
 def test_a_staged_file_is_copied_to_its_partition(staging: Staging, partition: Mapping[str, Any], folder: str) -> None:
-    [(path, parts)] = staging.written("rows")
-    assert (path, parts) == ("rows/part=a/1.parquet", {"part": "a"})
+    [(file, parts)] = staging.written("rows")
+    assert (file.path, parts) == ("rows/part=a/1.parquet", {"part": "a"})
     for _ in range(2):  # a repeated copy replaces the first
-        copied = staging.copy(path, "results", partition)
+        copied = staging.copy(file, "results", partition)
     assert (copied.path, copied.rows, copied.partition) == (f"{folder}7-1-rows-part-a-1.parquet", 2, partition)
     assert (copied.low, copied.high) == ({"n": 5}, {"n": 7})
-    assert staging.tables.sizes([f"results/{copied.path}", f"s/{path}"]) == [copied.size_bytes] * 2
+    assert staging.tables.sizes([f"results/{copied.path}", f"s/{file.path}"]) == [copied.size_bytes] * 2
 
 
 @pytest.mark.parametrize("can_link", [True, False])
@@ -46,8 +46,8 @@ def test_a_result_is_in_results_and_in_the_feed(
 ) -> None:
     if not can_link:
         monkeypatch.setattr(os, "link", refuse)
-    [(path, _)] = staging.written("rows")
-    changes = staging.result(path, DAY, ADDED, "firing")
+    [(file, _)] = staging.written("rows")
+    changes = staging.result(file, DAY, ADDED, "firing")
     [kept], [fed] = changes["results"].add, changes["result_changes"].add
     assert kept.partition == {"window_day": DAY}
     assert fed == DataFile(
@@ -65,8 +65,8 @@ def test_a_result_is_in_results_and_in_the_feed(
 
 
 def test_discarded_files_leave_the_tables(staging: Staging) -> None:
-    [(path, _)] = staging.written("rows")
-    staging.result(path, DAY, ADDED, "firing")
+    [(file, _)] = staging.written("rows")
+    staging.result(file, DAY, ADDED, "firing")
     staging.tables.put("results/7-10-other.parquet", b"of another attempt")
     staging.discard()
     assert [file.path for file in staging.tables.list()] == ["results/7-10-other.parquet"]

@@ -25,7 +25,7 @@ def staged(spark: SparkSession, tmp_path: Path) -> tuple[pa.Table, DataFrame, li
     frame = spark.read.parquet(str(tmp_path / "given.parquet"))
     staging = Staging(Disk(tmp_path), Disk(tmp_path / "tables"), "1-1", spark)
     staging.write(frame, "rows")
-    return given, frame, [tmp_path / path for path, _ in staging.written("rows")]
+    return given, frame, [tmp_path / file.path for file, _ in staging.written("rows")]
 
 
 def test_every_reader_finds_what_was_written(

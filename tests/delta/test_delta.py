@@ -189,7 +189,7 @@ def test_a_log_that_is_shortened_between_two_looks_is_read_again(table: Table) -
                 small.append_rows(table, number - 1, [{"number": number}])
             checkpoints.checkpoint(table, 3, worth=1)
             table.store.delete(file.path for file in checkpoints.superfluous(table.store, 3, worth=1))
-        return [file.rows for file in reader.files(version)]
+        return [file.rows for file in Table(table.store).files(version)]
 
     assert small.again_if_cut(reader, look) == (3, [1, 1, 1])
     assert looks == [1, 3]
@@ -240,4 +240,4 @@ def test_a_version_of_a_table_that_is_gone_is_named(table: Table, left: str) -> 
     with pytest.raises(
         DamagedLog, match=rf"table {folder_of(table).name} does not exist: version 0 is needed. Restore /"
     ):
-        table.files(0)
+        Table(table.store).files(0)

@@ -44,7 +44,7 @@ def test_a_compacted_file_gives_the_same_state(
         expected = LedgerState(version=1)
         for row in rows[:count]:
             expected = applied(replace(expected, sequence=row["sequence"]), row)
-        assert fold(one_file) == expected
+        assert fold(one_file, one_file.version()) == expected
 
 
 def test_few_rows_of_a_long_history_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path) -> None:

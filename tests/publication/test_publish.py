@@ -61,7 +61,7 @@ def test_staged_files_are_found_with_the_partitions_of_their_path(tmp_path: Path
     store = Disk(tmp_path)
     for path in ("part=added/day=3/1.parquet", "2.parquet", "odd/part=a=b/3.parquet", "part=added/_SUCCESS"):
         store.put(f"s/{path}", b"")
-    found = {path.rpartition("/")[2]: partition for path, partition in publish.staged(store, "s")}
+    found = {file.path.rpartition("/")[2]: partition for file, partition in publish.staged(store, "s")}
     assert found == {"1.parquet": {"part": "added", "day": "3"}, "2.parquet": {}, "3.parquet": {"part": "a=b"}}
 
 

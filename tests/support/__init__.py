@@ -10,6 +10,7 @@ connect_run.py        a run of clicks over Spark Connect
 connect_server.py     a Spark Connect server
 damage.py             Parquet files as a bad disk leaves them
 delta_reader.py       Spark's own Delta reader, in a JVM of its own
+delta_rs.py           tables that delta-rs reads
 disks.py              mounted disks: full, read-only, copied at any moment
 doc_pages.py          README and pages, followed command by command
 drawn_pipelines.py    pipelines and files drawn by Hypothesis

@@ -27,6 +27,7 @@ from windowlib.publication.publish import StagedChanges, joined
 from windowlib.source import intake
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import BatchIntake
+from windowlib.storage.at_once import both
 
 
 def compute(inputs: Inputs) -> ComputedBatch:
@@ -66,8 +67,12 @@ def _computed(
     events = file_rows.events(batch_intake) if file_rows else None
     windows = windows_job.run(inputs, step, events, batch_intake)
     full_intake = batch_intake.with_holes(windows.counted.get("elements_in_holes", 0))
-    rejected = rejects.rejected(inputs, step, file_rows, events, full_intake, windows) if file_rows else {}
-    replaced = replacement.replace_results(inputs, step, windows)
+    written = rejects.write(inputs, step, file_rows, events, full_intake, windows) if file_rows else {}
+    touched = replacement.write(inputs, step, windows)
+    rejected, replaced = both(
+        lambda: rejects.changes(inputs, step, written, windows) if file_rows else {},
+        lambda: replacement.changes(inputs, touched, windows),
+    )
     records = {
         "watermarks": StagedChanges(rows=[moved.row]),
         "source_files": StagedChanges(

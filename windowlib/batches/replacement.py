@@ -7,18 +7,17 @@ added or removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
 from windowlib.batches.windows_job import Windows
 from windowlib.contract.change import ADDED, CHANGED, REMOVED
-from windowlib.delta.data_files import DataFile
+from windowlib.delta.data_files import DataFile, parquet_file
 from windowlib.delta.statistics import may_hold_any
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
@@ -27,8 +26,8 @@ from windowlib.plans.partitions import day as day_of
 from windowlib.plans.step import GONE, UPDATE, Step
 from windowlib.publication import publish
 from windowlib.publication.publish import StagedChanges, joined
-from windowlib.storage.object_file import opened
-from windowlib.storage.store import Store
+from windowlib.storage.at_once import at_once
+from windowlib.storage.store import ObjectInfo, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,30 +37,38 @@ ROWS_BEFORE, ROWS_NOW = map(names.internal, ("rows_before", "rows_now"))
 KEPT = "kept"
 
 
-def replace_results(inputs: Inputs, step: Step, windows: Windows) -> dict[str, StagedChanges]:
+def write(inputs: Inputs, step: Step, windows: Windows) -> list[DataFile] | None:
     """Replaces published rows by the rows of part `update`, whose column `replaced` names the published rows.
 
-    Rows of part `gone` name published rows to remove. The windows job wrote both parts.
+    Rows of part `gone` name published rows to remove. The windows job wrote both parts. Returns the files of `results`
+    that are written again to a staging folder; None if no row is replaced.
     """
     new, gone = windows.rows(inputs.staged, UPDATE), windows.rows(inputs.staged, GONE)
     replacing = new if gone is None else gone if new is None else new.unionByName(gone)
     if replacing is None or windows.results is None:
-        return {}
+        return None
     touched = _touched(inputs.tables, inputs.staged.store, [*windows.left.get(UPDATE, ()), *windows.left.get(GONE, ())])
     old = inputs.tables.rows("results", touched)
     if old is None:
         old = replacing.where("false")
     inputs.staged.write(_rows(replacing, old, step), "replacement", "part", PARTITION)
-    changes = joined([{"results": StagedChanges(remove=touched)}, *_published(inputs.staged)])
-    return publish.with_schema(changes, windows.results)
+    return touched
 
 
-def _touched(tables: Pinned, store: Store, updates: Sequence[str]) -> list[DataFile]:
+def changes(inputs: Inputs, touched: list[DataFile] | None, windows: Windows) -> dict[str, StagedChanges]:
+    """Changes to `results` and `result_changes` by the rows that `write` has written."""
+    if touched is None or windows.results is None:
+        return {}
+    replaced = joined([{"results": StagedChanges(remove=touched)}, *_published(inputs.staged)])
+    return publish.with_schema(replaced, windows.results)
+
+
+def _touched(tables: Pinned, store: Store, updates: Sequence[ObjectInfo]) -> list[DataFile]:
     """Files of `results` whose span of time contains the start of a replaced window.
 
     A file without such a window is written again unchanged.
     """
-    files = (pq.ParquetFile(opened(store, path)) for path in updates)
+    files = at_once(lambda file: parquet_file(store, file.path, file.size_bytes), updates)
     replaced = (file.read(columns=["replaced"])["replaced"].combine_chunks().flatten() for file in files)
     starts_ms = np.sort(np.concatenate([windows.field("window_start_ms").to_numpy() for windows in replaced]))
     return tables.files_where("results", lambda files: may_hold_any(files, "window_start", starts_ms))
@@ -109,16 +116,20 @@ def _rows(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
     return rows.withColumn(PARTITION, F.expr(RESULT_DAY))
 
 
-def _published(staged: Staging) -> Iterator[dict[str, StagedChanges]]:
+def _published(staged: Staging) -> list[dict[str, StagedChanges]]:
     """Copies the written files to `results` and `result_changes`."""
-    for path, partition in staged.written("replacement"):
+
+    def copied(written: tuple[ObjectInfo, Mapping[str, str]]) -> dict[str, StagedChanges]:
+        file, partition = written
         day = day_of(partition[PARTITION])
         match partition["part"]:
             case "kept":
-                yield staged.result(path, day, None, None)
+                return staged.result(file, day, None, None)
             case "changed":
-                yield staged.result(path, day, CHANGED, "late")
+                return staged.result(file, day, CHANGED, "late")
             case "added":
-                yield staged.result(path, day, ADDED, "merge")
+                return staged.result(file, day, ADDED, "merge")
             case _:
-                yield staged.removed(path, day, "merge")
+                return staged.removed(file, day, "merge")
+
+    return at_once(copied, staged.written("replacement"))

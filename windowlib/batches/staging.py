@@ -16,8 +16,8 @@ from windowlib.delta import data_files
 from windowlib.delta.data_files import DataFile
 from windowlib.publication import publish
 from windowlib.publication.publish import StagedChanges
-from windowlib.storage.at_once import at_once
-from windowlib.storage.store import Store
+from windowlib.storage.at_once import at_once, both
+from windowlib.storage.store import ObjectInfo, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,9 +47,9 @@ class Staging:
         """Address of a file or folder for engines."""
         return f"{self.store.url}/{path}"
 
-    def count(self, path: str) -> int:
+    def count(self, file: ObjectInfo) -> int:
         """Number of rows of a written file."""
-        return data_files.data_file(self.store, path).rows
+        return data_files.data_file(self.store, file.path, file.size_bytes).rows
 
     def write(self, frame: DataFrame, name: str, *partition_by: str) -> None:
         """Runs one job that writes rows to the folder `name`, split by partition columns."""
@@ -58,7 +58,7 @@ class Staging:
         writer = frame.write.options(**SPARK, **distinct, **SAIL)
         writer.partitionBy(*partition_by).parquet(self.url(name))
 
-    def written(self, name: str) -> list[tuple[str, dict[str, str]]]:
+    def written(self, name: str) -> list[tuple[ObjectInfo, dict[str, str]]]:
         """Files in the folder `name`, with the partition values of their paths."""
         return publish.staged(self.store, name)
 
@@ -72,37 +72,47 @@ class Staging:
         used = {file.path.split("/")[0] for file in self.store.list(f"{name}-")}
         return f"{name}-{len(used)}"
 
-    def copy(self, path: str, table: str, partition: Mapping[str, Any]) -> DataFile:
+    def copy(self, file: ObjectInfo, table: str, partition: Mapping[str, Any]) -> DataFile:
         """Copies a written file to a table, and describes it."""
-        target = publish.target(self._name(path), partition)
-        place = self.tables.below(table)
-        self.store.copy(path, place, target)
-        return data_files.data_file(place, target, partition)
+        place, target = self._copy(file, table, partition)
+        return data_files.data_file(place, target, file.size_bytes, partition)
+
+    def _copy(self, file: ObjectInfo, table: str, partition: Mapping[str, Any]) -> tuple[Store, str]:
+        place, target = self.tables.below(table), publish.target(self._name(file.path), partition)
+        self.store.copy(file.path, place, target)
+        return place, target
 
     def append(self, frame: DataFrame, table: str) -> list[DataFile]:
         """Writes rows and copies them to an unpartitioned table."""
         self.write(frame, table)
-        copied = at_once(lambda path: self.copy(path, table, {}), [path for path, _ in self.written(table)])
+        return self.appended(table)
+
+    def appended(self, table: str) -> list[DataFile]:
+        """Copies the files in the folder `table` to this unpartitioned table. Omits files without rows."""
+        copied = at_once(lambda file: self.copy(file, table, {}), [file for file, _ in self.written(table)])
         return [file for file in copied if file.rows]
 
-    def result(self, path: str, window_day: date, change: str | None, cause: str | None) -> dict[str, StagedChanges]:
+    def result(
+        self, written: ObjectInfo, window_day: date, change: str | None, cause: str | None
+    ) -> dict[str, StagedChanges]:
         """Copies a file to `results`, and to `result_changes` unless `change` is None.
 
         Columns that only `result_changes` has are its partition columns. Its readers ignore the file's other columns.
         """
-        file = self.copy(path, "results", {"window_day": window_day})
+        day = {"window_day": window_day}
         if change is None:
-            return {"results": StagedChanges(add=(file,))}
-        partition = {"change": change, "cause": cause, "window_day": window_day}
-        target = publish.target(self._name(path), partition)
-        self.store.copy(path, self.tables.below("result_changes"), target)
+            return {"results": StagedChanges(add=(self.copy(written, "results", day),))}
+        partition = {"change": change, "cause": cause, **day}
+        file, (_, target) = both(
+            lambda: self.copy(written, "results", day), lambda: self._copy(written, "result_changes", partition)
+        )
         changed = replace(file, path=target, partition=partition)
         return {"results": StagedChanges(add=(file,)), "result_changes": StagedChanges(add=(changed,))}
 
-    def removed(self, path: str, window_day: date, cause: str) -> dict[str, StagedChanges]:
+    def removed(self, file: ObjectInfo, window_day: date, cause: str) -> dict[str, StagedChanges]:
         """Copies a file of removed results to `result_changes`."""
         partition = {"change": REMOVED, "cause": cause, "window_day": window_day}
-        return {"result_changes": StagedChanges(add=(self.copy(path, "result_changes", partition),))}
+        return {"result_changes": StagedChanges(add=(self.copy(file, "result_changes", partition),))}
 
     def clear(self) -> None:
         """Deletes the staging folder."""

@@ -16,6 +16,7 @@ from windowlib.plans.reach import Reach
 from windowlib.plans.step import Step
 from windowlib.publication.publish import StagedChanges
 from windowlib.source.intake import BatchIntake
+from windowlib.storage.at_once import at_once
 from windowlib.storage.store import Store
 
 ELEMENTS = "elements"
@@ -44,5 +45,9 @@ def state_row_figures(
 
 def elements_in(store: Store, files: Iterable[DataFile]) -> int:
     """Number of events in the windows or slices of some files of the state."""
-    columns = (parquet_file(store, file.path, file.size_bytes).read(columns=[ELEMENTS])[ELEMENTS] for file in files)
-    return sum(pc.sum(column).as_py() or 0 for column in columns)
+
+    def counted(file: DataFile) -> int:
+        rows = parquet_file(store, file.path, file.size_bytes).read(columns=[ELEMENTS])
+        return int(pc.sum(rows[ELEMENTS]).as_py() or 0)
+
+    return sum(at_once(counted, files))

@@ -21,6 +21,7 @@ from windowlib.publication import publish
 from windowlib.publication.publish import StagedChanges, joined
 from windowlib.source.intake import BatchIntake
 from windowlib.storage.at_once import at_once
+from windowlib.storage.store import ObjectInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,7 +45,7 @@ class Windows:
 
     changes: Mapping[str, StagedChanges]
     counted: Mapping[str, int] = field(default_factory=dict)
-    left: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    left: Mapping[str, Sequence[ObjectInfo]] = field(default_factory=dict)
     schema: StructType | None = None
     results: Schema | None = None
     reached: Reach[DataFile] = field(default_factory=Reach)
@@ -57,7 +58,7 @@ class Windows:
         if not files or self.schema is None:
             return None
         schema = StructType([field for field in self.schema if field.name not in ("part", PARTITION)])
-        return staged.spark.read.schema(schema).parquet(*map(staged.url, files))
+        return staged.spark.read.schema(schema).parquet(*(staged.url(file.path) for file in files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +126,20 @@ def _schemas(inputs: Inputs, step: Step, output: DataFrame) -> dict[str, StagedC
     }
 
 
-def _published(inputs: Inputs) -> tuple[dict[str, StagedChanges], dict[str, list[str]]]:
+def _published(inputs: Inputs) -> tuple[dict[str, StagedChanges], dict[str, list[ObjectInfo]]]:
     """Copies files of state and results to their tables. Returns the changes by table, and the other files by part."""
     staged = inputs.staged
 
-    def copied(file: tuple[str, Mapping[str, str]]) -> Mapping[str, StagedChanges]:
-        path, partition = file
+    def copied(staged_file: tuple[ObjectInfo, Mapping[str, str]]) -> Mapping[str, StagedChanges]:
+        file, partition = staged_file
         if (part := partition["part"]) in CAUSES:
-            return staged.result(path, day(partition[PARTITION]), ADDED, CAUSES[part])
-        of_state = staged.copy(path, TABLES[part], {PARTITION: int(partition[PARTITION])})
+            return staged.result(file, day(partition[PARTITION]), ADDED, CAUSES[part])
+        of_state = staged.copy(file, TABLES[part], {PARTITION: int(partition[PARTITION])})
         return {TABLES[part]: StagedChanges(add=(of_state,))}
 
-    written, left = staged.written("windows"), dict[str, list[str]]()
+    written, left = staged.written("windows"), dict[str, list[ObjectInfo]]()
     of_tables = [file for file in written if file[1]["part"] in {*TABLES, *CAUSES}]
-    for path, partition in written:
+    for file, partition in written:
         if partition["part"] not in {*TABLES, *CAUSES}:
-            left.setdefault(partition["part"], []).append(path)
+            left.setdefault(partition["part"], []).append(file)
     return joined(at_once(copied, of_tables)), left

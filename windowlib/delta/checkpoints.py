@@ -38,10 +38,10 @@ def make_if_due(table: Table, version: int) -> None:
     A process that opens the table then reads few entries. Call this after the commit, so that the commit does not wait
     for the checkpoint.
     """
-    last = log.last_checkpoint(table.store)
-    if version - (-1 if last is None else last) >= ENTRIES:
+    if version - (-1 if table.checkpoint is None else table.checkpoint) >= ENTRIES:
         table.at(version).create_checkpoint()
         table.store.sync(log.written_by(table.store, version))
+        table.checkpoint = version
 
 
 def add_missing_settings(table: Table) -> None:

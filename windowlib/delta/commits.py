@@ -123,8 +123,8 @@ def commit_logged(
     if not created:
         raise Conflict(f"{table.name} is no longer at version {expected}")
     with cut_is_conflict():  # after a cut the new entry has the number of a deleted one: no reader sees it
-        log.check_not_cut(table.store, expected)
-    table.note_commit(expected + 1, entry)
+        checkpoint = log.check_not_cut(table.store, expected)
+    table.note_commit(expected + 1, entry, checkpoint)
     return expected + 1
 
 

@@ -5,6 +5,9 @@ The statistics of a file come from its footer (`windowlib.delta.footers`).
 
 from __future__ import annotations
 
+import errno
+import os
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +22,10 @@ from windowlib.storage.object_file import opened
 from windowlib.storage.store import Store
 
 WHOLE_BYTES = 1 << 18  # a file up to this size is read by one request
+KEPT = 64  # such files whose contents the process keeps for the next reader
 ROWS_PER_GROUP = 1_024  # small, so that a reader of the newest rows reads a single group
+_CONTENTS = dict[str, bytes]()  # by address
+_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ def new_file(data: pa.Table) -> tuple[DataFile, bytes]:
 def write(store: Store, data: pa.Table) -> DataFile:
     """Writes rows as a new file of an unpartitioned table, for a later commit. Does not sync the file."""
     file, content = new_file(data)
-    store.put(file.path, content)
+    put(store, file.path, content)
     return file
 
 
@@ -123,9 +129,43 @@ def write_groups(
 
 def parquet_file(store: Store, path: str, size_bytes: int) -> pq.ParquetFile:
     """Opens a Parquet file. Reads a small file whole. Raises FileNotFoundError."""
-    if size_bytes <= WHOLE_BYTES and (content := store.get(path)) is not None:
-        return pq.ParquetFile(pa.BufferReader(content))
-    return pq.ParquetFile(opened(store, path, None if size_bytes <= WHOLE_BYTES else size_bytes))
+    if size_bytes <= WHOLE_BYTES:
+        return pq.ParquetFile(pa.BufferReader(_content(store, path)))
+    return pq.ParquetFile(opened(store, path, size_bytes))
+
+
+def put(store: Store, path: str, content: bytes) -> None:
+    """Stores the content of a new file, and keeps it for the next reader if it is small."""
+    store.put(path, content)
+    _keep(f"{store.url}/{path}", content)
+
+
+def _content(store: Store, path: str) -> bytes:
+    """Content of a small file, which never changes."""
+    address = f"{store.url}/{path}"
+    if (kept := _CONTENTS.get(address)) is not None:
+        return kept
+    if (content := store.get(path)) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), address)
+    _keep(address, content)
+    return content
+
+
+def fetch(store: Store, files: Sequence[DataFile]) -> None:
+    """Reads small files at once, for the readers that follow. Ignores missing files."""
+    wanted = [file.path for file in files if file.size_bytes <= WHOLE_BYTES]
+    unread = [path for path in wanted if f"{store.url}/{path}" not in _CONTENTS]
+    for path, content in zip(unread, store.get_many(unread), strict=True):
+        if content is not None:
+            _keep(f"{store.url}/{path}", content)
+
+
+def _keep(address: str, content: bytes) -> None:
+    if len(content) <= WHOLE_BYTES:
+        with _LOCK:
+            _CONTENTS[address] = content
+            while len(_CONTENTS) > KEPT:
+                del _CONTENTS[next(iter(_CONTENTS))]  # the oldest
 
 
 def read_parquet(store: Store, file: DataFile, schema: pa.Schema | None = None) -> pa.Table:
@@ -217,8 +257,38 @@ def _beyond_calendars(value: pa.Scalar) -> Any:
     return f"1970-01-01 and {value.cast(pa.int64()).as_py():,} {unit}"
 
 
-def data_file(store: Store, path: str, partition: Mapping[str, Any] | None = None) -> DataFile:
+def data_file(store: Store, path: str, size_bytes: int, partition: Mapping[str, Any] | None = None) -> DataFile:
     """Describes a Parquet file of a table, with the statistics of its footer."""
-    file = opened(store, path)
-    footer = pq.ParquetFile(file).metadata
-    return DataFile(path, file.size_bytes, footer.num_rows, dict(partition or {}), *bounds_of(footer))
+    footer = parquet_file(store, path, size_bytes).metadata
+    return DataFile(path, size_bytes, footer.num_rows, dict(partition or {}), *bounds_of(footer))
+
+
+def unlisted(actions: pa.Table) -> list[DataFile]:
+    """The files in delta-rs's list of a table's files, with the statistics in the log."""
+
+    def values(prefix: str) -> list[dict[str, Any]]:
+        names = [name for name in actions.column_names if name.startswith(prefix)]
+        short = [name.removeprefix(prefix) for name in names]
+        return rows_of(actions.select(names).rename_columns(short)) or [{}] * actions.num_rows
+
+    def not_null(prefix: str) -> list[dict[str, Any]]:
+        return [{name: value for name, value in row.items() if value is not None} for row in values(prefix)]
+
+    columns = [actions[name].to_pylist() for name in ("path", "size_bytes", "num_records")]
+    statistics = (not_null(prefix) for prefix in ("min.", "max.", "null_count."))
+    return [DataFile(*file) for file in zip(*columns, values("partition."), *statistics, strict=True)]
+
+
+def listed(files: Sequence[DataFile]) -> pa.Table:
+    """A row for each file, as `windowlib.delta.tables.Table.files_where` describes it.
+
+    >>> listed([DataFile("a", 9, 1, {"day": 3}, {"n": 5}, {"n": 7}), DataFile("b", 9, 0, {"day": 4})]).to_pydict()
+    {'path': ['a', 'b'], 'partition.day': [3, 4], 'min.n': [5, None], 'max.n': [7, None]}
+    """
+    facts = (("partition", "partition"), ("min", "low"), ("max", "high"))
+    rows = [
+        {f"{prefix}.{name}": value for prefix, fact in facts for name, value in getattr(file, fact).items()}
+        for file in files
+    ]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({"path": [file.path for file in files], **{n: [row.get(n) for row in rows] for n in names}})

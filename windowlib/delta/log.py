@@ -130,15 +130,17 @@ def check_can_open(store: Store, version: int) -> None:
         )
 
 
-def check_not_cut(store: Store, version: int) -> None:
+def check_not_cut(store: Store, version: int) -> int | None:
     """Raises `CutLog` if the log was shortened past a version whose next entry was just created.
 
-    A checkpoint of a later version is written before entries are deleted. So the next entry had existed before.
+    A checkpoint of a later version is written before entries are deleted. So the next entry had existed before. Returns
+    the version of the newest checkpoint, by the file that names it.
     """
-    hint = store.get(HINT)
+    hint, first = store.get_many([HINT, path_of(0)])
     newest = None if hint is None else hinted(hint)
-    if newest is None or newest > version:
+    if (newest is not None and newest > version) or (newest is None and first is None):
         check_can_open(store, version)
+    return newest
 
 
 def entries(store: Store, after: int, up_to: int) -> Iterator[LogEntry]:

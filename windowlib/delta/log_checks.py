@@ -5,33 +5,30 @@ from __future__ import annotations
 from collections.abc import Container
 
 from windowlib.delta.log import (
+    FOLDER,
     HINT,
     DamagedLog,
+    checkpoint_of,
     entry,
     has,
     hinted,
-    last_checkpoint,
     numbered,
     path_of,
     way_back,
 )
+from windowlib.storage.at_once import both
 from windowlib.storage.store import ObjectInfo, Store
 
 END_OF_PARQUET = b"PAR1"
 
 
-def check_entries(store: Store) -> int | None:
-    """The newest version; None if there is no log.
+def check_entries(store: Store) -> tuple[int, int | None] | None:
+    """The newest version, and that of the newest checkpoint if it is a single file; None if there is no log.
 
     Raises `DamagedLog` for a truncated newest checkpoint, or an empty or missing entry after it. It reads only the end
     of the checkpoint. delta-rs takes an empty checkpoint for a table without files.
     """
-    entries, checkpoints = dict[int, ObjectInfo](), dict[int, list[ObjectInfo]]()
-    for version, kind, file in numbered(store, last_checkpoint(store) or 0):
-        if kind == "json":
-            entries[version] = file
-        elif kind.startswith("checkpoint"):
-            checkpoints.setdefault(version, []).append(file)
+    entries, checkpoints = _listed(store)
     checkpoint = max(checkpoints, default=-1)
     for file in checkpoints.get(checkpoint, ()):
         _check_whole(store, file)
@@ -40,7 +37,31 @@ def check_entries(store: Store) -> int | None:
             raise DamagedLog(f"{store.url}/{path_of(version)} is missing: {way_back(store, version)}")
         if version in entries and not entries[version].size_bytes:
             raise DamagedLog(f"{store.url}/{path_of(version)} is empty: {way_back(store, version)}")
-    return max((checkpoint, *entries)) if entries or checkpoints else None
+    if not entries and not checkpoints:
+        return None
+    is_single = checkpoint_of(checkpoint) in {file.path for file in checkpoints.get(checkpoint, ())}
+    return max((checkpoint, *entries)), checkpoint if is_single else None
+
+
+def _listed(store: Store) -> tuple[dict[int, ObjectInfo], dict[int, list[ObjectInfo]]]:
+    """Entries and checkpoints by version, from the checkpoint on that the file of the newest checkpoint names.
+
+    If that file is missing, is damaged, or names no checkpoint that exists as a single file: all of the log.
+    """
+    hint, oldest = both(lambda: store.get(HINT), lambda: next(store.list(f"{FOLDER}/"), None))
+    if oldest is None:
+        return {}, {}
+    first = None if hint is None else hinted(hint)
+    while True:
+        entries, checkpoints = dict[int, ObjectInfo](), dict[int, list[ObjectInfo]]()
+        for version, kind, file in numbered(store, first or 0):
+            if kind == "json":
+                entries[version] = file
+            elif kind.startswith("checkpoint"):
+                checkpoints.setdefault(version, []).append(file)
+        if first is None or checkpoint_of(first) in {file.path for file in checkpoints.get(first, ())}:
+            return entries, checkpoints
+        first = None
 
 
 def check(store: Store) -> None:

@@ -43,7 +43,7 @@ def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) 
             delta_commits.sync_version(table, expected)
         add, remove, contents = rows_file(table, expected, rows)
     for path, content in contents.items():
-        table.store.put(path, content)
+        data_files.put(table.store, path, content)
     version = delta_commits.commit(table, expected, add=add, remove=remove)
     checkpoints.make_if_due(table, version)
     return version
@@ -87,16 +87,19 @@ def newest_row(store: Store, spec: TableSpec) -> dict[str, Any] | None:
     return newest_of(table, files or (), spec.columns, NUMBER)
 
 
-def again_if_cut(table: Table, look: Callable[[int], R]) -> tuple[int | None, R | None]:
+def again_if_cut(table: Table, look: Callable[[int], R], newest: int | None = None) -> tuple[int | None, R | None]:
     """The newest version, and `look(version)`; None without a table. Looks again if the log is cut past it meanwhile.
 
-    Maintenance may shorten the log between the question for the version and the answer about it.
+    Maintenance may shorten the log between the question for the version and the answer about it. `newest` is the newest
+    version if it was just asked for.
     """
-    while (version := table.version()) is not None:
+    version = table.version() if newest is None else newest
+    while version is not None:
         try:
             return version, look(version)
         except log.CutLog:
-            if table.version() == version:
+            before, version = version, table.version()
+            if version == before:
                 raise
     return None, None
 

@@ -74,7 +74,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table at a version. `files` is None until they are needed."""
+    """A table at a version. `files` is None if they are not known yet."""
 
     version: int
     description: Description
@@ -96,12 +96,15 @@ def describe(table: DeltaTable) -> Description:
     )
 
 
-def read(store: Store, version: int, *, with_files: bool) -> TableState | None:
-    """The state of a version; None if delta-rs must read it. Raises `log.DamagedLog`."""
-    last = log.last_checkpoint(store)
-    base = None if last is None or last > version else last
+def read(store: Store, version: int, checkpoint: int | None, known: Mapping[int, bytes]) -> TableState | None:
+    """The state of a version; None if delta-rs must read it. Has no files if only delta-rs can read these.
+
+    `checkpoint` is the version of the newest checkpoint. `known` are entries that were read already. Raises
+    `log.DamagedLog`.
+    """
+    base = None if checkpoint is None or checkpoint > version else checkpoint
     versions = range(0 if base is None else base + 1, version + 1)
-    if len(versions) > AT_MOST or (entries := log_entries(store, versions)) is None:
+    if len(versions) > AT_MOST or (entries := log_entries(store, versions, known)) is None:
         return None
     start = [] if base is None else _checkpointed(store, base)
     if start is None:
@@ -110,33 +113,38 @@ def read(store: Store, version: int, *, with_files: bool) -> TableState | None:
     try:
         if not _is_plain(newest["protocol"]):
             return None
-        state = TableState(version, _description(newest["metaData"], newest["protocol"]))
-        return _with_files(state, start, entries) if with_files else state
+        description = _description(newest["metaData"], newest["protocol"])
+        return TableState(version, description, _files(description, start, entries))
     except (KeyError, TypeError, ValueError):  # of another program; delta-rs reads it, or names the reason
         return None
 
 
-def log_entries(store: Store, versions: Sequence[int]) -> list[Sequence[Action]] | None:
-    """Actions of some versions, read in one round; None if one of their entries is missing. Raises `DamagedLog`."""
-    contents = store.get_many([log.path_of(number) for number in versions])
-    if None in contents:
+def log_entries(store: Store, versions: Sequence[int], known: Mapping[int, bytes]) -> list[Sequence[Action]] | None:
+    """Actions of some versions, read in one round unless `known`; None if an entry is missing. Raises `DamagedLog`."""
+    unread = [number for number in versions if number not in known]
+    contents = {**known, **dict(zip(unread, store.get_many([log.path_of(number) for number in unread]), strict=True))}
+    if any(contents[number] is None for number in versions):
         return None
-    return [log.actions_in(content, store, number) for number, content in zip(versions, contents, strict=True)]
+    return [log.actions_in(contents[number], store, number) for number in versions]
 
 
-def _with_files(state: TableState, start: Sequence[Action], entries: Sequence[Sequence[Action]]) -> TableState | None:
-    """Adds the files of a checkpoint and of the entries after it; None if delta-rs must read them."""
-    files = _files_added(start, state.description)
+def _files(
+    description: Description, start: Sequence[Action], entries: Sequence[Sequence[Action]]
+) -> list[DataFile] | None:
+    """The files of a checkpoint and of the entries after it; None if delta-rs must read them."""
+    files = _files_added(start, description)
     for entry in entries:
-        files = None if files is None else _files_after(files, entry, state.description)
-    return None if files is None else TableState(state.version, state.description, files)
+        files = None if files is None else _files_after(files, entry, description)
+    return files
 
 
 def _checkpointed(store: Store, version: int) -> list[Action] | None:
     """Actions of a checkpoint: protocol, metadata and added files. None if it is large or has an unknown form."""
-    path = log.checkpoint_of(version)
-    size = store.sizes([path])[0]
-    if size is None or size > MOST_BYTES or (content := store.get(path)) is None:
+    try:
+        content = store.get_range(log.checkpoint_of(version), 0, MOST_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    if len(content) > MOST_BYTES:
         return None
     file = pq.ParquetFile(pa.BufferReader(content))
     if not {*IN_CHECKPOINT} <= {*file.schema_arrow.names}:

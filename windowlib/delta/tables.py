@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import Any
 
 import pyarrow as pa
@@ -23,15 +22,7 @@ from deltalake.exceptions import DeltaError
 from windowlib.delta import data_files
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.indexed_columns import looked_for
-from windowlib.delta.log import (
-    DamagedLog,
-    check_can_open,
-    entry,
-    has,
-    name_of,
-    path_of,
-    way_back,
-)
+from windowlib.delta.log import DamagedLog, check_can_open, entry, has, name_of, path_of, way_back
 from windowlib.delta.log_checks import check, check_entries
 from windowlib.delta.table_state import AT_MOST, Description, TableState, carried, describe, log_entries, read
 from windowlib.model.errors import reason_of
@@ -49,10 +40,12 @@ class Table:
 
     store: Store
     synced_version: int | None = None  # the last version that this process has synced to the disk
+    checkpoint: int | None = None  # version of the newest known checkpoint
     _newest: int | None = None  # newest known version, which may be ahead of `_open`
-    _mark: bytes | None = None  # hash of the entry of that version; another table or a shortened log has another entry
+    _own: bytes | None = None  # entry of that version; another table or a shortened log has another entry
     _open: DeltaTable | None = None
     _state: TableState | None = None  # at the version that was last asked for, which never changes
+    _entries: dict[int, bytes] = field(default_factory=dict)  # entries up to the newest that `_state` does not hold yet
 
     @property
     def name(self) -> str:
@@ -88,27 +81,39 @@ class Table:
         """The newest version; None if there is no table."""
         if self._newest is not None:
             own, later = self.store.get_many([path_of(self._newest), path_of(self._newest + 1)])
-            if own is not None and _hash(own) == self._mark:
-                return self._moved_on(self._newest, own, later)
-        self._newest = self._mark = self._open = self._state = None
-        if (newest := check_entries(self.store)) is None:
+            if own is not None and own == self._own:
+                return self._moved_on(later)
+        self._newest = self._own = self._open = self._state = None
+        self._entries = {}
+        if (found := check_entries(self.store)) is None:
             return None
-        own, later = self.store.get_many([path_of(newest), path_of(newest + 1)])
-        return self._moved_on(newest, own, later)
+        newest, self.checkpoint = found
+        first = -1 if self.checkpoint is None else self.checkpoint
+        versions = range(min(newest, max(first + 1, newest - AT_MOST + 1)), newest + 2)
+        contents = self.store.get_many([path_of(version) for version in versions])
+        read = {version: content for version, content in zip(versions, contents, strict=True) if content is not None}
+        later = read.pop(newest + 1, None)
+        self._newest, self._own, self._entries = newest, read.get(newest), read
+        return self._moved_on(later)
 
-    def _moved_on(self, newest: int, own: bytes | None, later: bytes | None) -> int:
-        """Notes the newest version: `newest` with the entry `own`, or that of the entry `later` or a later one."""
-        while later is not None:
-            newest, own = newest + 1, later
-            if not own:
-                raise DamagedLog(f"{self.store.url}/{path_of(newest)} is empty: {way_back(self.store, newest)}")
-            later = self.store.get(path_of(newest + 1))
-        self._newest, self._mark = newest, None if own is None else _hash(own)
-        return newest
+    def _moved_on(self, later: bytes | None) -> int | None:
+        """The newest version, if the entry after the newest known version is `later`. None stands for no entry."""
+        while later is not None and self._newest is not None:
+            version = self._newest + 1
+            if not later:
+                raise DamagedLog(f"{self.store.url}/{path_of(version)} is empty: {way_back(self.store, version)}")
+            self._note(version, later)
+            later = self.store.get(path_of(version + 1))
+        return self._newest
 
-    def note_commit(self, version: int, entry: bytes) -> None:
-        """Notes an own commit, whose entry is on the disk."""
-        self._newest, self._mark, self.synced_version = version, _hash(entry), version
+    def _note(self, version: int, entry: bytes) -> None:
+        """Notes the newest version and its entry."""
+        self._newest, self._own, self._entries[version] = version, entry, entry
+
+    def note_commit(self, version: int, entry: bytes, checkpoint: int | None = None) -> None:
+        """Notes an own commit, whose entry is on the disk, and the version of the newest checkpoint."""
+        self._note(version, entry)
+        self.synced_version, self.checkpoint = version, checkpoint
 
     def description(self, version: int) -> Description:
         """Columns and settings of a version."""
@@ -116,34 +121,46 @@ class Table:
 
     def _look(self, version: int, *, with_files: bool) -> TableState:
         """The state of a version. With `with_files`, has its files unless delta-rs must read them."""
-        state = self._state
-        if state and state.version == version and (state.files is not None or not with_files):
-            return state
-        newest = self.version()  # this drops the state of a log that was shortened
-        state = self._state if self._state and self._state.version == version else None
-        if newest is not None and version <= newest:
-            state = state or self._carried(version)
-            if state is None or (with_files and state.files is None):
-                state = self._read(version, with_files=with_files) or state
+        state = self._known(version)
+        if state is None or (with_files and state.files is None):
+            if self._newest is None or self._state is not None or version > self._newest:
+                self.version()  # this drops the state of a log that was shortened
+                state = self._known(version)
+            if self._newest is not None and version <= self._newest:
+                state = state or self._carried(version, read_more=True)
+                if state is None or (with_files and state.files is None):
+                    state = self._read(version) or state
         self._state = state or TableState(version, describe(self.at(version)))
+        self._entries = {number: entry for number, entry in self._entries.items() if number > version}
         return self._state
 
-    def _read(self, version: int, *, with_files: bool) -> TableState | None:
+    def _known(self, version: int) -> TableState | None:
+        """The state of a version as far as it is known without a request; None if it is not."""
+        if self._state is None or self._state.version >= version:
+            return self._state if self._state and self._state.version == version else None
+        return self._carried(version, read_more=False)
+
+    def _read(self, version: int) -> TableState | None:
         """The state of a version, read without delta-rs; None if delta-rs must read it."""
-        state = read(self.store, version, with_files=with_files)
+        state = read(self.store, version, self.checkpoint, self._entries)
         if state is None or state.files is None:
             return state
         have = {name for file in state.files for name in (*file.low, *file.nulls)}
         has_needed = {*looked_for(self.name, state.description.schema)} <= have
         return replace(state, files=[self._with_statistics(file, has_needed) for file in state.files])
 
-    def _carried(self, version: int) -> TableState | None:
-        """The state of a version, carried over from the last state; None if that is impossible."""
+    def _carried(self, version: int, *, read_more: bool) -> TableState | None:
+        """The state of a version, carried over from the last state; None if that is impossible.
+
+        Without `read_more`, uses only entries that were read already.
+        """
         if self._state is None:
             return None
         older, newer = sorted((self._state.version, version))
         versions = range(older + 1, newer + 1)
-        if len(versions) > AT_MOST or (entries := log_entries(self.store, versions)) is None:
+        if len(versions) > AT_MOST or not (read_more or {*versions} <= self._entries.keys()):
+            return None
+        if (entries := log_entries(self.store, versions, self._entries)) is None:
             return None
         state = carried(self._state, version, entries)
         if state is None or state.files is None:
@@ -176,13 +193,16 @@ class Table:
         return files
 
     def files_where(self, version: int | None, chosen: Callable[[pa.Table], pa.ChunkedArray]) -> list[DataFile]:
-        """Files of a version that `chosen` selects. Creates no objects for other files.
+        """Files of a version that `chosen` selects. If delta-rs reads the table, creates no objects for other files.
 
         `chosen` gets a table with a row per file: `path`, partition values as `partition.NAME`, and statistics as
         `min.NAME` and `max.NAME`. It returns a boolean per row.
         """
         if version is None:
             return []
+        if (files := self._look(version, with_files=False).files) is not None:
+            are_chosen = chosen(data_files.listed(files)).to_pylist() if files else []
+            return [file for file, is_chosen in zip(files, are_chosen, strict=True) if is_chosen]
         table = self.at(version)
         listed = _listed(table)
         return self._described(table, listed.filter(chosen(listed)))
@@ -202,8 +222,8 @@ class Table:
             return sum(file.rows for file in files)
         table = self.at(version)
         actions = pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
-        counts = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True)
-        return sum(data_files.data_file(self.store, path).rows if rows is None else rows for path, rows in counts)
+        counts = zip(*(actions[name].to_pylist() for name in ("path", "size_bytes", "num_records")), strict=True)
+        return sum(data_files.data_file(self.store, *file).rows if rows is None else rows for *file, rows in counts)
 
     def rows(self, chosen: Iterable[DataFile], schema: pa.Schema | None) -> Iterator[dict[str, Any]]:
         """The rows of some files of a small table as dictionaries. Columns that a file lacks are null."""
@@ -211,20 +231,9 @@ class Table:
             yield from data_files.rows_of(data_files.read_parquet(self.store, file, schema))
 
     def _described(self, table: DeltaTable, actions: pa.Table) -> list[DataFile]:
-        def values(prefix: str) -> list[dict[str, Any]]:
-            names = [name for name in actions.column_names if name.startswith(prefix)]
-            short = [name.removeprefix(prefix) for name in names]
-            return data_files.rows_of(actions.select(names).rename_columns(short)) or [{}] * actions.num_rows
-
-        def not_null(prefix: str) -> list[dict[str, Any]]:
-            return [{name: value for name, value in row.items() if value is not None} for row in values(prefix)]
-
-        columns = [actions[name].to_pylist() for name in ("path", "size_bytes", "num_records")]
-        statistics = (not_null(prefix) for prefix in ("min.", "max.", "null_count."))
         needed = looked_for(self.name, table.schema())
         has_needed = {f"min.{name}" for name in needed} <= {*actions.column_names}
-        files = zip(*columns, values("partition."), *statistics, strict=True)
-        return [self._with_statistics(DataFile(*file), has_needed) for file in files]
+        return [self._with_statistics(file, has_needed) for file in data_files.unlisted(actions)]
 
     def _with_statistics(self, file: DataFile, has_needed: bool) -> DataFile:
         """A file with its statistics from the log, or from its footer if the log lacks them.
@@ -234,11 +243,7 @@ class Table:
         """
         if file.rows is not None and (not file.rows or (file.low and has_needed)):
             return file
-        return data_files.data_file(self.store, file.path, file.partition)
-
-
-def _hash(entry: bytes) -> bytes:
-    return sha256(entry).digest()
+        return data_files.data_file(self.store, file.path, file.size_bytes, file.partition)
 
 
 def _listed(table: DeltaTable) -> pa.Table:

@@ -92,17 +92,20 @@ class Ledger:
         """Current state of the ledger."""
         with self._lock:
             table = self.tables[LEDGER.name]
-            if table.version() != self._state.version:
-                self._state = fold(table)
+            if (newest := table.version()) != self._state.version:
+                self._state = fold(table, newest)
             return self._state
+
+    @property
+    def last_state(self) -> LedgerState:
+        """State of the ledger as this process has last read or written it."""
+        return self._state
 
     def settled(self, look: Callable[[LedgerState], T]) -> T:
         """Returns `look(state)` for the current state, without a claim.
 
-        Calls `look` again with the new state if another process has deleted a file that `look` needs:
-
-        - the prepared publication of the state
-        - log entries of a table version that the state names
+        Calls `look` again with the new state if another process has deleted a file that `look` needs: the prepared
+        publication of the state, or log entries of a table version that the state names.
         """
         while True:
             state = self.state()
@@ -271,8 +274,8 @@ class Ledger:
         return None if age_ms >= by.lease_ms(self.lease_timeout_ms) else f"{by}, last heard of {age_ms // 1000} s ago"
 
     def longest_lease_ms(self) -> int:
-        """Longest time in ms to wait for a heartbeat of the run that holds the pipeline."""
-        claim = self.state().claim
+        """Longest time in ms to wait for a heartbeat of the run that holds the pipeline, by the last state."""
+        claim = self._state.claim
         return Owner.of_json(claim.owner).lease_ms(self.lease_timeout_ms) if claim else self.lease_timeout_ms
 
     def _is_free(self, claim: Claim, note: Callable[[str], None]) -> bool:

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from windowlib.definition.commands import THIS, WHY, to_paste
+from windowlib.delta import data_files
 from windowlib.delta.table_change import LoggedFile
 from windowlib.model.errors import StateMismatch, WindowError
 from windowlib.storage.at_once import at_once
@@ -87,7 +88,8 @@ def write(store: Store, publication: Publication, contents: Mapping[str, bytes] 
     """
     text = json.dumps({"format": FORMAT, **asdict(publication)}, sort_keys=True).encode()
     by_engine = [path for path in _added(publication) if path not in contents]
-    puts = [partial(store.put, path, content) for path, content in {**contents, _path(publication): text}.items()]
+    puts = [partial(data_files.put, store, path, content) for path, content in contents.items()]
+    puts.append(partial(store.put, _path(publication), text))
     try:
         at_once(lambda step: step(), [partial(store.sync, by_engine), *puts])
     except OSError:

@@ -18,9 +18,12 @@ from windowlib.ledger.entries import after
 from windowlib.ledger.rows import CLAIM_KINDS, KINDS, LedgerState
 from windowlib.storage.store import Store
 
+FETCHED = 8  # files that are read at once
 
-def fold(table: Table) -> LedgerState:
-    version, rows = again_if_cut(table, lambda newest: _tail(table, newest))
+
+def fold(table: Table, newest: int | None) -> LedgerState:
+    """State of the ledger at its `newest` version, or at a later version."""
+    version, rows = again_if_cut(table, lambda version: _tail(table, version), newest)
     if version is None or rows is None:
         return LedgerState()
     _check_whole(table, rows)
@@ -47,7 +50,10 @@ def _tail(table: Table, version: int) -> Sequence[Mapping[str, Any]]:
     on the number of batches since the claim.
     """
     rows, newest = list[Mapping[str, Any]](), dict[str, int]()
-    for file in sorted(table.files(version), key=lambda f: -f.high["sequence"]):
+    newest_first = sorted(table.files(version), key=lambda f: -f.high["sequence"])
+    for number, file in enumerate(newest_first):
+        if number % FETCHED == 0:
+            data_files.fetch(table.store, newest_first[number : number + FETCHED])
         if "commit" in newest and _is_silent_about_claims(file, newest.keys()):
             continue
         for row in _end_of_file(table.store, file.path, file.size_bytes):

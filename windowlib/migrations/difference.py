@@ -95,7 +95,7 @@ def difference(
     staging.write(feed, FEED, "change", PARTITION)
     windows = dict.fromkeys((ADDED, CHANGED, REMOVED), 0)
     written = staging.written(FEED)
-    counts = at_once(staging.count, [path for path, _ in written])
+    counts = at_once(staging.count, [file for file, _ in written])
     for (_, partition), count in zip(written, counts, strict=True):
         windows[partition["change"]] += count
     return MigrationDifference(

@@ -123,10 +123,10 @@ def feed(staging: Staging, here: PipelineSnapshot, results: Sequence[Schema]) ->
     `results` has the schemas of the old and new table `results`.
     """
     add = []
-    for path, partition in staging.written(FEED):
+    for file, partition in staging.written(FEED):
         day = day_of(partition[PARTITION])
         kinds = {"change": partition["change"], "cause": CAUSE, "window_day": day}
-        add.append(staging.copy(path, RESULT_CHANGES.name, kinds))
+        add.append(staging.copy(file, RESULT_CHANGES.name, kinds))
     schema: Schema | None = None
     for result_schema in results:
         changes = publish.changes_schema(result_schema)

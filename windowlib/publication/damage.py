@@ -15,17 +15,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from windowlib.contract.tables import TABLES
 from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.definition.instants import iso_instant
 from windowlib.delta import log
 from windowlib.delta.commits import LostFiles
-from windowlib.delta.data_files import missing, parquet_file
+from windowlib.delta.data_files import missing
 from windowlib.delta.tables import Table, Tables
 from windowlib.ledger.history import committed_before
 from windowlib.ledger.prepare import APP_ID
 from windowlib.model.errors import WindowError, is_of_storage, reason_of
+from windowlib.storage.object_file import opened
 from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
@@ -117,7 +119,7 @@ def _unreadable(store: Store, file: DataFile, *, rows: bool) -> str | None:
     """Reason why the footer of a file cannot be read. With `rows`, also reads the rows. None if the read succeeds."""
     part = "footer"
     try:
-        parquet = parquet_file(store, file.path, file.size_bytes)
+        parquet = pq.ParquetFile(opened(store, file.path, file.size_bytes))
         part = "rows"
         for _ in parquet.iter_batches() if rows else ():
             pass

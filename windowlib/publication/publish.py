@@ -24,7 +24,7 @@ from windowlib.delta.table_change import logged
 from windowlib.delta.tables import Table, Tables
 from windowlib.ledger.prepare import TableChange
 from windowlib.model.errors import StateMismatch, WindowError
-from windowlib.storage.store import Store
+from windowlib.storage.store import ObjectInfo, Store
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -79,10 +79,10 @@ def joined(parts: Iterable[Mapping[str, StagedChanges]]) -> dict[str, StagedChan
     return joined_changes
 
 
-def staged(store: Store, folder: str) -> list[tuple[str, dict[str, str]]]:
+def staged(store: Store, folder: str) -> list[tuple[ObjectInfo, dict[str, str]]]:
     """Each Parquet file below a folder of a store, with the partition values in its path."""
-    paths = [file.path for file in store.list(f"{folder}/") if file.path.endswith(".parquet")]
-    return [(path, dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)) for path in paths]
+    files = [file for file in store.list(f"{folder}/") if file.path.endswith(".parquet")]
+    return [(file, dict(part.split("=", 1) for part in file.path.split("/")[:-1] if "=" in part)) for file in files]
 
 
 def target(name: str, partition: Mapping[str, Any]) -> str:

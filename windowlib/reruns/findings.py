@@ -23,6 +23,7 @@ from windowlib.reruns.events import RerunEvents, is_chosen, rules_of, with_times
 from windowlib.reruns.row_positions import PLACE_IN_TABLES
 from windowlib.reruns.source import files_of
 from windowlib.storage.at_once import at_once
+from windowlib.storage.store import ObjectInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -76,9 +77,9 @@ def find_changes(inputs: Inputs) -> Findings:
     return Findings(read, closure, columns, _difference(inputs, closure, read.step, columns))
 
 
-def opened(inputs: Inputs) -> list[tuple[str, dict[str, str]]]:
+def opened(inputs: Inputs) -> list[tuple[ObjectInfo, dict[str, str]]]:
     """Staged files of windows that the rerun leaves in flight."""
-    return [(path, partition) for path, partition in inputs.staged.written(WINDOWS) if partition["part"] == OPEN]
+    return [written for written in inputs.staged.written(WINDOWS) if written[1]["part"] == OPEN]
 
 
 def published(inputs: Inputs, closure: Closure, step: Step) -> DataFrame | None:
@@ -111,7 +112,7 @@ def _difference(inputs: Inputs, closure: Closure, step: Step, columns: StructTyp
     inputs.staged.write(reruns.difference(new, old, step), DIFFERENCE, "part", PARTITION)
     counted: Counter[str] = Counter()
     written = inputs.staged.written(DIFFERENCE)
-    counts = at_once(inputs.staged.count, [path for path, _ in written])
+    counts = at_once(inputs.staged.count, [file for file, _ in written])
     for (_, partition), count in zip(written, counts, strict=True):
         counted[partition["part"]] += count
     return dict(counted)
@@ -122,7 +123,7 @@ def _new(inputs: Inputs, step: Step, columns: StructType | None) -> DataFrame | 
     from pyspark.sql.types import StructType
 
     staged = inputs.staged
-    paths = [path for path, partition in staged.written(WINDOWS) if partition["part"] == ON_TIME]
+    paths = [file.path for file, partition in staged.written(WINDOWS) if partition["part"] == ON_TIME]
     if columns is None or not paths:
         return None
     schema = StructType([columns[name] for name in step.result_names])

@@ -70,7 +70,7 @@ def _results(inputs: Inputs, findings: Findings) -> dict[str, StagedChanges]:
     staged = inputs.staged.written(DIFFERENCE)
     if not staged:
         return {}
-    gone = [inputs.staged.url(path) for path, partition in staged if partition["part"] != ADDED]
+    gone = [inputs.staged.url(file.path) for file, partition in staged if partition["part"] != ADDED]
     touched = _without(inputs, gone) if gone else []
     if findings.columns:
         schema = files.table_schema(findings.columns, findings.step.result_names, {"window_day": "date"})
@@ -97,17 +97,17 @@ def _without(inputs: Inputs, gone: list[str]) -> list[data_files.DataFile]:
 def _published(inputs: Inputs) -> Iterator[dict[str, StagedChanges]]:
     """Copies the remaining rows and the difference to tables."""
     staged = inputs.staged
-    for path, partition in staged.written("kept"):
-        yield staged.result(path, day_of(partition[PARTITION]), None, None)
-    for path, partition in staged.written(DIFFERENCE):
+    for file, partition in staged.written("kept"):
+        yield staged.result(file, day_of(partition[PARTITION]), None, None)
+    for file, partition in staged.written(DIFFERENCE):
         day = day_of(partition[PARTITION])
         match partition["part"]:
             case Change.CHANGED:
-                yield staged.result(path, day, CHANGED, CAUSE)
+                yield staged.result(file, day, CHANGED, CAUSE)
             case Change.ADDED:
-                yield staged.result(path, day, ADDED, CAUSE)
+                yield staged.result(file, day, ADDED, CAUSE)
             case _:
-                yield staged.removed(path, day, CAUSE)
+                yield staged.removed(file, day, CAUSE)
 
 
 def _in_flight(inputs: Inputs, findings: Findings) -> StagedChanges:
@@ -126,8 +126,8 @@ def _in_flight(inputs: Inputs, findings: Findings) -> StagedChanges:
         others = kept.where(stays).withColumn(PARTITION, rules_of(inputs).end_partition(step))
         staged.write(others, "kept_open", PARTITION)
     copied = [
-        staged.copy(path, "open_windows", {PARTITION: int(partition[PARTITION])})
-        for path, partition in [*new, *staged.written("kept_open")]
+        staged.copy(file, "open_windows", {PARTITION: int(partition[PARTITION])})
+        for file, partition in [*new, *staged.written("kept_open")]
     ]
     schema = None
     if new and findings.columns is not None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
-from typing import TypeVar
+from typing import TypeVar, cast
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -45,6 +45,17 @@ def at_once(step: Callable[[T], R], items: Iterable[T], threads: int = THREADS) 
     if errors:
         raise errors[min(errors)]
     return [results[number] for number in range(len(chosen))]
+
+
+def both(first: Callable[[], T], second: Callable[[], R]) -> tuple[T, R]:
+    """Calls two functions at once, and returns their results. Raises as `at_once`.
+
+    >>> both(lambda: 1, lambda: "a")
+    (1, 'a')
+    """
+    steps: list[Callable[[], object]] = [first, second]
+    one, other = at_once(lambda step: step(), steps)
+    return cast(T, one), cast(R, other)
 
 
 @lru_cache(maxsize=1)

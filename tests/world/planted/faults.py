@@ -195,15 +195,15 @@ FAULTS = (
         "late events not kept",
         "late events are in no window, and not in the late side output",
         "batches/rejects.py",
-        "return StagedChanges(files, schema=publish.table_schema(rows.schema, rows.columns, {}))",
-        "return StagedChanges(files[1:], schema=publish.table_schema(rows.schema, rows.columns, {}))",
+        "table: StagedChanges(add, schema=schema)",
+        'table: StagedChanges(add[1:] if table == "late_events" else add, schema=schema)',
     ),
     Fault(
         "late events kept twice",
         "each late event is written twice to the late side output",
         "batches/rejects.py",
-        "late_events(late, step, file_rows.columns, event_id)",
-        "late_events(late.union(late), step, file_rows.columns, event_id)",
+        "late_events(late, step, file_rows.columns, inputs.source.event_id)",
+        "late_events(late.union(late), step, file_rows.columns, inputs.source.event_id)",
     ),
     # -- time -------------------------------------------------------------------------------------------------------
     Fault(
@@ -218,8 +218,8 @@ FAULTS = (
         "rerun skips a partition",
         "of the differences that a rerun has found, one partition is not published",
         "reruns/publish.py",
-        "for path, partition in staged.written(DIFFERENCE):",
-        "for path, partition in staged.written(DIFFERENCE)[1:]:",
+        "for file, partition in staged.written(DIFFERENCE):",
+        "for file, partition in staged.written(DIFFERENCE)[1:]:",
     ),
     Fault(
         "rerun misses a file",
