@@ -22,6 +22,7 @@ from windowlib.engines.choice import check_types
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.ledger.rows import Commit, Plan
 from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.plans.erased import ErasedKeys
 from windowlib.plans.kinds.kind import PlanKind
 from windowlib.publication.publish import StagedChanges
 from windowlib.source.intake import BatchIntake
@@ -61,6 +62,7 @@ class Inputs:
     opened:  the pipeline's tables
     attempt: prefix of the names of the attempt's files
     staging: storage that the attempt first writes its files to
+    erased:  erased keys, whose events the batch does not read; None if there are none
     wider:   schemas of the tables that the batch adds columns to
     """
 
@@ -71,6 +73,7 @@ class Inputs:
     opened: Tables
     attempt: str
     staging: Store
+    erased: ErasedKeys | None
     shared: SharedInputs | None = None
     wider: Mapping[str, Schema] = field(default_factory=dict)
 

@@ -6,6 +6,7 @@ Other functions here describe the changes since a plan or since the newest batch
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from pathlib import Path
 from unicodedata import category
 
@@ -81,6 +82,7 @@ def check_warehouse(definition: Definition) -> None:
     _check_apart(definition.source, definition.store)
 
 
+@lru_cache(maxsize=64)  # a place that was fit stays fit
 def _check_place(file: Path, store: Store) -> None:
     """Raises `InvalidSpec` for a warehouse that is not a folder, that lies in a table, or whose path would be misread.
 

@@ -148,9 +148,8 @@ def _arrived(
     source = definition.source
     cursor, before = listing.cursor_of(source, commit), marker.marker_of(source, tables.store, commit)
     since = None if finish else marker.due_from(before, source.full_listing_every_ms, clock())
-    listed = look(source, cursor or since)
+    listed, arrived = listing.arrivals(source, tables, commit, cursor or since, look)
     cursor = replace(cursor, table=listed.table) if cursor else None
-    arrived = listing.arrivals(source, tables, commit, listed)
     fresh = listing.new_files(source, definition.uses, tables, commit, arrived)
     new = fresh if finish else listing.settled_files(source, fresh, clock())
     files = listing.numbered(new, commit.to_sequence if commit else 0, source.max_files_per_run)

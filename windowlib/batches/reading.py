@@ -12,7 +12,6 @@ from windowlib.batches.steps import step_of
 from windowlib.definition.toml.source import Source
 from windowlib.engines.choice import dialect_of
 from windowlib.engines.spark import ROWS_PER_TASK
-from windowlib.ledger import erasures
 from windowlib.ledger.rows import SourceFile
 from windowlib.plans import admission, names
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission
@@ -137,5 +136,5 @@ def admission_of(inputs: Inputs) -> Admission:
         late_up_to_ms=inputs.plan.late_in_ms,
         by_event_time=definition.spec.time == "event",
         future_after_ms=min(inputs.plan.plan_time_ms + skew_ms, MAX_TIMESTAMP_MS),
-        erased=erasures.erased(inputs.opened.store, inputs.plan.files),
+        erased=inputs.erased,
     )

@@ -76,7 +76,7 @@ def due_removal(reader: Reader, look: listing.Look) -> Removal | None:
     cursor = listing.cursor_of(source, commit)
     if cursor is None:
         return None
-    arrived = listing.arrivals(source, tables, commit, look(source, cursor))
+    _, arrived = listing.arrivals(source, tables, commit, cursor, look)
     if arrived.removal is None or listing.new_files(source, reader.uses, tables, commit, arrived):
         return None
     return with_compacted(reader, arrived.removal)
@@ -187,9 +187,8 @@ def with_removal(reader: Reader, plan: Plan, removal: Removal) -> Plan:
 def _quiet(reader: Reader, cursor: Cursor) -> tuple[int, int]:
     """Last version from a cursor on up to which every row has been read, and the newest version."""
     source, last = reader.source, cursor.version
-    listed = listing.found_files(source, cursor)
+    listed, arrived = listing.arrivals(source, reader.tables, reader.commit, cursor)
     newest = listed.versions[-1].number if listed.versions else last
-    arrived = listing.arrivals(source, reader.tables, reader.commit, listed)
     if arrived.removal is None and not listing.new_files(source, reader.uses, reader.tables, reader.commit, arrived):
         return newest, newest
     for version in listed.versions:

@@ -16,7 +16,7 @@ from windowlib.ledger.set_aside_files import SetAsideDecision, decide, files_set
 from windowlib.runs.operation import held
 from windowlib.source.contents import FileState
 from windowlib.source.listed import SourceError
-from windowlib.source.listing import arrivals, cursor_of, found_files
+from windowlib.source.listing import arrivals, cursor_of
 from windowlib.source.read_before import known_files
 from windowlib.storage.address import path_below
 
@@ -75,7 +75,7 @@ def _lost(definition: Definition) -> tuple[str, ...]:
     commit = ledger.state().commit
     if (cursor := cursor_of(definition.source, commit)) is None:
         return ()
-    arrived = arrivals(definition.source, ledger.tables, commit, found_files(definition.source, cursor))
+    _, arrived = arrivals(definition.source, ledger.tables, commit, cursor)
     return (*(arrived.removal.lost if arrived.removal else ()), *(file.path for file in arrived.files))
 
 

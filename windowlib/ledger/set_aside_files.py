@@ -32,15 +32,10 @@ def decide(store: Store, decision: SetAsideDecision) -> None:
 
 def files_set_aside(store: Store) -> dict[str, SetAsideDecision]:
     """Files that are set aside now, by path."""
-    return {decision.path: decision for decision in _newest(store) if not decision.back}
+    return {decision.path: decision for decision in newest_decisions(store) if not decision.back}
 
 
-def files_taken_back(store: Store) -> list[str]:
-    """Paths of files that were set aside and may be read again."""
-    return [decision.path for decision in _newest(store) if decision.back]
-
-
-def _newest(store: Store) -> list[SetAsideDecision]:
-    """Newest decision about each file."""
+def newest_decisions(store: Store) -> list[SetAsideDecision]:
+    """Newest decision about each file. A file with a decision `back` may be read again."""
     newest = {row["path"]: row for row in small.numbered_rows(pipeline_of(store), SET_ASIDE)}
     return [small.of_row(SetAsideDecision, row) for row in newest.values()]

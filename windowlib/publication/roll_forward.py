@@ -31,7 +31,7 @@ from windowlib.delta.table_change import FileChange
 from windowlib.delta.tables import Table, Tables
 from windowlib.ledger.prepare import APP_ID, Publication, TableChange, Unreadable
 from windowlib.model.errors import WindowError
-from windowlib.storage.at_once import at_once
+from windowlib.storage.at_once import at_once, both
 
 
 class ForeignChange(WindowError):
@@ -66,9 +66,9 @@ def judge(tables: Tables, publication: Publication) -> list[TablePublication]:
 
 
 def _judge(table: Table, change: TableChange, identity: str) -> TablePublication:
-    newest = table.version()
+    newest, gone = both(table.version, lambda: missing(table.store, [file.path for file in change.add]))
     if newest is None or newest == change.start:
-        _check_there(table, change)
+        _check_there(table, gone)
         if newest != change.start:
             raise ForeignChange(f"table {table.name} no longer exists: it was at version {change.start}")
         return TablePublication(change, PublicationState.AT_START, newest)
@@ -78,7 +78,7 @@ def _judge(table: Table, change: TableChange, identity: str) -> TablePublication
     ours = [entry for entry in since if entry.identity == identity]
     if versions := [entry.version for entry in ours if APP_ID in entry.transactions]:
         return TablePublication(change, PublicationState.DONE, versions[-1])
-    _check_there(table, change)
+    _check_there(table, gone)
     check_can_write(table.description(newest), table.name)
     changed = changed_since(table, change.start, since)
     others = [entry for entry in changed if entry not in ours]
@@ -92,18 +92,18 @@ def _judge(table: Table, change: TableChange, identity: str) -> TablePublication
         state = PublicationState.AT_START if not since else PublicationState.MOVED_ON
         return TablePublication(change, state, newest)
     old = frozenset(file.path for file in table.files(change.start)) - live  # all these files must be restored
-    if gone := missing(table.store, sorted(old)):
+    if deleted := missing(table.store, sorted(old)):
         raise ForeignChange(
-            f"{counted(len(gone), 'deleted file')} of table {table.name}, such as {gone[0]}: another program"
+            f"{counted(len(deleted), 'deleted file')} of table {table.name}, such as {deleted[0]}: another program"
             f" compacted the table while a batch waited. `{to_paste('abandon', THIS, *WHY)}` drops the batch, and"
             " the next run computes it again"
         )
     return TablePublication(change, PublicationState.COMPACTED, newest)
 
 
-def _check_there(table: Table, change: TableChange) -> None:
-    """Raises `Unreadable` if a file to publish is deleted. No log names it yet, so VACUUM may delete it."""
-    if gone := missing(table.store, [file.path for file in change.add]):
+def _check_there(table: Table, gone: Sequence[str]) -> None:
+    """Raises `Unreadable` if files to publish are `gone`. No log names them yet, so VACUUM may delete them."""
+    if gone:
         raise Unreadable(
             f"{counted(len(gone), 'deleted file')} of the prepared batch, such as {table.store}/{gone[0]}. VACUUM with"
             " a short retention does that. Restore the files from a backup, or drop the batch with"

@@ -50,11 +50,13 @@ class _NewestVersion:
 def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -> dict[str, int]:
     """Restores tables to their rows at `pinned`, if needed. Returns the version of each existing table.
 
-    `still_ours` raises `Superseded` if another run has taken the pipeline over. Raises `ForeignChange`,
-    `delta_commits.LostFiles`, `log.DamagedLog`, and `Conflict` if another program commits to a table meanwhile.
+    `still_ours` raises `Superseded` if another run has taken the pipeline over. It is called if a table has moved.
+    Raises `ForeignChange`, `delta_commits.LostFiles`, `log.DamagedLog`, and `Conflict` if another program commits to a
+    table meanwhile.
     """
     tables_now = _newest_of(tables, pinned, COMMIT_ORDER)
-    still_ours()
+    if any(table_now.since for table_now in tables_now.values()):
+        still_ours()
     for name, table_now in tables_now.items():  # their writers may have died before they synced them
         tables[name].store.sync(log.files_of(tables[name].store, table_now.since))
     versions = {
@@ -142,7 +144,7 @@ def _newest_of(tables: Tables, pinned: Versions, names: Iterable[str]) -> dict[s
 def _newest(table: Table, pinned: int | None) -> _NewestVersion:
     newest = table.version()
     if newest is not None:
-        log.entry(table.store, newest)  # raises for an empty entry, which readers of the table accept silently
+        table.description(newest)  # raises for an empty entry, which readers of the table accept silently
     if newest == pinned:
         return _NewestVersion(newest)
     if newest is None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from windowlib.model.errors import WindowError, reason_of
 from windowlib.quality.figures import Figures
-from windowlib.storage.at_once import at_once
+from windowlib.storage.at_once import at_once, both
 from windowlib.storage.store import ObjectInfo, Store
 
 FOLDER = "checks"
@@ -44,8 +44,9 @@ class Validated:
 
 def keep(store: Store, figures: Figures, suites: list[dict[str, Any]]) -> None:
     """Stores the outcome of a batch, in place of an earlier attempt's outcome. Deletes all but the newest outcomes."""
-    store.put(_path(figures["batch_id"]), json.dumps({"figures": figures, "suites": suites}).encode())
-    store.delete([old.path for old in _listed(store)[KEPT_BATCHES:]])
+    path, outcome = _path(figures["batch_id"]), json.dumps({"figures": figures, "suites": suites}).encode()
+    _, earlier = both(lambda: store.put(path, outcome), lambda: _listed(store))
+    store.delete([old.path for old in earlier if old.path != path][KEPT_BATCHES - 1 :])
 
 
 def stored_outcomes(store: Store, at_most: int = KEPT_BATCHES) -> list[Validated]:

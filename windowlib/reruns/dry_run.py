@@ -12,6 +12,7 @@ from windowlib.batches.planning import ledger_of, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
 from windowlib.delta.tables import Tables
+from windowlib.ledger.erasures import erased
 from windowlib.ledger.ledger import Clock
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.ledger.rows import Commit, Plan
@@ -39,7 +40,9 @@ class DryRun:
         preview_id = f"{utc(planned.plan_time_ms):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         store = definition.store
         place = store.below(f"{FOLDER}/{preview_id}")
-        inputs = Inputs(definition, planned, self.before, spark, Tables(store), preview_id, place)
+        inputs = Inputs(
+            definition, planned, self.before, spark, Tables(store), preview_id, place, erased(store, planned.files)
+        )
         try:
             summary = summary_of(inputs, find_changes(inputs))
         except BaseException:

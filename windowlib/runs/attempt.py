@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches import batch, removed_files
@@ -26,7 +27,7 @@ from windowlib.contract.result_tables import RESULT_CHANGES
 from windowlib.definition.instants import iso_instant
 from windowlib.definition.plurals import counted
 from windowlib.delta import commits as delta_commits
-from windowlib.ledger import prepare
+from windowlib.ledger import erasures, prepare
 from windowlib.ledger.entries import Follow
 from windowlib.ledger.lease import conflicts_explained, retry_while_claimed, superseded_explains
 from windowlib.ledger.ledger import Rejected
@@ -50,6 +51,7 @@ from windowlib.runs.spark_errors import NOT_UTF8, explained
 from windowlib.source import listing as source
 from windowlib.source.parquet_rows import check_texts
 from windowlib.storage import refusals
+from windowlib.storage.at_once import both
 from windowlib.storage.object_file import opened
 
 if TYPE_CHECKING:
@@ -96,24 +98,33 @@ class BatchReport:
         }
 
 
-def begin(run: RunRequest, claim: Claim, due: DueBatch, spark: SparkSession) -> Attempt:
-    """Brings the tables to the state in which the batch begins, and returns the attempt."""
+def begin(run: RunRequest, claim: Claim, due: DueBatch, spark: SparkSession, *, follows: bool = False) -> Attempt:
+    """Brings the tables to the state in which the batch begins, and returns the attempt.
+
+    With `follows`, the newest batch was committed under the same claim. Its tables have not moved since then, unless
+    another program has changed them: `publish` judges that.
+    """
     definition, plan, commit = run.definition, due.plan, due.state.commit
     if changed := lateness_changed(plan, commit):
         run.note(f"{definition.name}: {changed}")
     for added in columns_to_add(definition, commit) if plan.rerun else columns_added(plan):
         run.note(f"{definition.name}: {added}")
     ledger = run.ledger
-    versions = retry_while_claimed(
-        ledger, claim, lambda: standing(ledger.tables, due.state.versions, lambda: ledger.check(claim.epoch))
+    pinned = due.state.versions
+
+    def stand() -> Mapping[str, int]:
+        return standing(ledger.tables, pinned, lambda: ledger.check(claim.epoch))
+
+    versions, erased = both(
+        lambda: pinned if follows else retry_while_claimed(ledger, claim, stand),
+        lambda: erasures.erased(definition.store, plan.files),
     )
     if commit:
         check_counts(run.ledger.tables, versions, commit)
-    source.check_unchanged(definition.source, plan.files)
     name = f"{plan.batch_id}-{claim.epoch}"
     staging = definition.store.below(f"{STAGING}/{name}-{secrets.token_hex(4)}")  # an earlier engine may still write
     before = commit and replace(commit, versions=versions)
-    inputs = Inputs(definition, plan, before, spark, run.ledger.tables, name, staging)
+    inputs = Inputs(definition, plan, before, spark, run.ledger.tables, name, staging, erased)
     return Attempt(run, claim, due, inputs, versions)
 
 
@@ -138,12 +149,11 @@ def complete(attempt: Attempt, follow: Follow, shared: SharedInputs | None = Non
         raise
     refused = _refusal(checks, attempt.due.state)
     fix(run.ledger, attempt.claim, to_publish, prepared, refused)
-    with suppress(OSError):  # the next maintenance deletes it
-        attempt.inputs.staged.clear()
     if refused and (waits := why_it_waits(run.definition.file, run.ledger.state())):
+        _clear(attempt)
         raise Rejected(waits)
     run.say(f"{_named(run, plan)}: publishing")
-    publish(run.ledger, attempt.claim, to_publish, follow)
+    publish(run.ledger, attempt.claim, to_publish, follow, partial(_clear, attempt))
     report = _report(to_publish, started)
     if plan.watermark_in_ms == MAX_WATERMARK and report.figures.get("rows_late"):
         _say_late_after_finish(run)
@@ -167,6 +177,11 @@ def _amount(plan: Plan) -> str:
     count = len(plan.files)
     read = size(sum(file.size_bytes for file in plan.files))
     return f"{counted(count, 'file')}, {read}" if count else "no new file"
+
+
+def _clear(attempt: Attempt) -> None:
+    with suppress(OSError):  # the next maintenance deletes it
+        attempt.inputs.staged.clear()
 
 
 def _discard(attempt: Attempt) -> None:

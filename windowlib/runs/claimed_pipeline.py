@@ -81,7 +81,8 @@ def causes_named(run: RunRequest) -> Iterator[None]:
 class BegunBatch:
     """A claimed pipeline, and its begun batch: an attempt, or a batch that an earlier attempt has prepared.
 
-    Calls `spark` for a session once per computed batch. `is_over` is True once the claim is released with a batch.
+    Calls `spark` for a session once per computed batch. `is_over` is True once the claim is released with a batch,
+    `has_committed` once a batch was committed under the claim.
     """
 
     run: RunRequest
@@ -90,6 +91,7 @@ class BegunBatch:
     on_lost: OnLost
     batches_left: int | None = None
     is_over: bool = False
+    has_committed: bool = False
     begun: Attempt | DueBatch | None = None
     plans_left: int = PLANS
     replacements_left: int = 1
@@ -112,7 +114,7 @@ class BegunBatch:
             with self._step(due, engines):
                 if due.state.prepared is None:
                     engines.append(self.spark())
-                    self.begun = begin(self.run, self.claim, due, engines[0])
+                    self.begun = begin(self.run, self.claim, due, engines[0], follows=self.has_committed)
                 else:
                     self.begun = due
                 return True
@@ -132,7 +134,7 @@ class BegunBatch:
         return None
 
     def _counted(self, report: BatchReport) -> BatchReport:
-        self.batches_left = self.batches_left and self.batches_left - 1
+        self.batches_left, self.has_committed = self.batches_left and self.batches_left - 1, True
         return report
 
     def _next(self, done: Plan, state: LedgerState) -> Rows:

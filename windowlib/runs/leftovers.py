@@ -28,7 +28,7 @@ _ATTEMPT = re.compile(r"(?P<batch>[1-9]\d*)-(?P<epoch>[1-9]\d*)(?=-|$)")
 
 def remove(ledger: Ledger, claim: Claim, *, also_in_tables: bool) -> None:
     """Removes files of attempts of earlier claims. Files that the storage does not delete stay for maintenance."""
-    store, fixed = ledger.store, ledger.state().prepared
+    store, fixed = ledger.store, ledger.last_state.prepared
     staged, publications = at_once(partial(_listed, ledger), (STAGING, prepare.FOLDER))
     of_tables = list(_in_tables(ledger, claim)) if also_in_tables else []
     for folder in sorted({path.split("/")[1] for path in staged}):

@@ -105,7 +105,7 @@ def held(
         if before.left_by_a_dead_run or (before.prepared and settlement is Settlement.GIVE_UP):
             fence(ledger.tables, before.versions)
         leftovers.remove(ledger, claim, also_in_tables=before.left_by_a_dead_run)
-        state, settled = ledger.state(), False
+        state, settled = ledger.last_state, False
         if settlement is Settlement.PUBLISH and state.prepared and not state.is_refused:
             publish(ledger, claim, prepare.read(ledger.store, state.prepared))
             state, settled = ledger.state(), True

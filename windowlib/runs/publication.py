@@ -12,8 +12,9 @@ same entry: the plan of the next batch, or the release of the claim.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import ComputedBatch
@@ -75,18 +76,26 @@ def fix(ledger: Ledger, claim: Claim, to_publish: Publication, prepared: Prepare
     ledger.write(prepare_row(to_publish.batch_id, prepared, refused), claim.epoch)
 
 
-def publish(ledger: Ledger, claim: Claim, to_publish: Publication, follow: Follow = None) -> None:
+def publish(
+    ledger: Ledger,
+    claim: Claim,
+    to_publish: Publication,
+    follow: Follow = None,
+    clean: Callable[[], None] = lambda: None,
+) -> None:
     """Commits the parts of a prepared publication that are not committed yet, then the batch itself. Computes nothing.
 
-    Appends the rows that `follow` returns for the state after the batch, together with the commit row.
+    Appends the rows that `follow` returns for the state after the batch, together with the commit row. Calls `clean`
+    afterwards.
 
     If another program, such as a compaction, commits to a judged table, all tables are judged again. Raises
     `Superseded` if another run has taken over, `Overtaken`, and `ForeignChange` before any table is changed.
     """
     versions = retry_while_claimed(ledger, claim, lambda: _rolled_forward(ledger, claim, to_publish))
     ledger.write({**to_publish.row, "versions": versions}, claim.epoch, follow)
-    prepare.forget(ledger.store, to_publish)
-    at_once(lambda table: checkpoints.make_if_due(ledger.tables[table[0]], table[1]), versions.items())
+    last: list[Callable[[], None]] = [partial(prepare.forget, ledger.store, to_publish), clean]
+    last += [partial(checkpoints.make_if_due, ledger.tables[name], version) for name, version in versions.items()]
+    at_once(lambda step: step(), last)
 
 
 def _rolled_forward(ledger: Ledger, claim: Claim, to_publish: Publication) -> dict[str, int]:

@@ -25,6 +25,7 @@ from windowlib.ledger.set_aside_files import files_set_aside
 from windowlib.runs.deadline import LOOKUP_ADVICE, within
 from windowlib.runs.operation import Note, held, silent
 from windowlib.source import listing as source
+from windowlib.storage.at_once import both
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,10 +125,12 @@ def _why_stale(definition: Definition, plan: Plan) -> str | None:
     """Reason why a plan must be made again; None if it still holds."""
     if changed := other_terms(definition, plan):
         return f"was planned under other terms ({changed})"
-    aside = files_set_aside(definition.store)
+    aside, changed = both(
+        lambda: files_set_aside(definition.store), lambda: source.change_of(definition.source, plan.files)
+    )
     if chosen := [file.path for file in plan.files if file.path in aside]:
         return f"cannot be read as it was planned ({chosen[0]} is set aside)"
-    if changed := source.change_of(definition.source, plan.files):
+    if changed:
         return f"cannot be read as it was planned ({changed})"
     return None
 

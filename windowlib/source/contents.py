@@ -65,7 +65,7 @@ class Contents:
     pipeline: Store
     columns: frozenset[str] = frozenset()
     never_changes: bool = False
-    _stored: dict[str, str] = field(default_factory=dict)
+    _stored: dict[str, str] | None = None  # those of earlier plans, once they are needed
     _needed: dict[str, str] = field(default_factory=dict)  # the checksums to keep
     _read: bool = False
 
@@ -76,8 +76,6 @@ class Contents:
         return cls(source.store, pipeline, columns, source.format == "delta")
 
     def __enter__(self) -> Self:
-        with suppress(OSError, ValueError):  # only a cache: without it, files are read again
-            self._stored = json.loads(self.pipeline.get(FILE) or b"{}")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -112,12 +110,22 @@ class Contents:
     def read(self, states: Iterable[FileState]) -> None:
         """Computes the checksums of several files at once, as far as they are not known."""
         wanted = {state.key: state for state in states if not self.never_changes and state.key not in self._needed}
-        self._needed |= {key: self._stored[key] for key in wanted if key in self._stored}
-        unread = [state for key, state in wanted.items() if key not in self._stored]
+        if wanted and self._stored is None:
+            self._stored = self._kept()
+        stored = self._stored or {}
+        self._needed |= {key: stored[key] for key in wanted if key in stored}
+        unread = [state for key, state in wanted.items() if key not in stored]
         digests = at_once(lambda state: checksum(self.source, state.path, state.size_bytes), unread)
         computed = {state.key: digest for state, digest in zip(unread, digests, strict=True) if digest}
         self._read = self._read or bool(computed)
         self._needed |= computed
+
+    def _kept(self) -> dict[str, str]:
+        """Checksums that an earlier plan has kept. They are only a cache: without it, files are read again."""
+        with suppress(OSError, ValueError):
+            kept: dict[str, str] = json.loads(self.pipeline.get(FILE) or b"{}")
+            return kept
+        return {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ DAY_MS = UNITS["d"]
 FOOTERS_AT_ONCE = 256
 
 
+@lru_cache(maxsize=64)  # several steps of a batch look at the same files
 def footer(store: Store, file: SourceFile | ListedFile) -> pq.FileMetaData:
     """Footer of a Parquet file of the source."""
     return pq.read_metadata(opened(store, file.path, file.size_bytes))

@@ -13,7 +13,7 @@ not change afterwards. `windowlib.source.folder` lists the files of a folder.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from windowlib.contract.tables import SOURCE_FILES
@@ -24,7 +24,7 @@ from windowlib.definition.uses import Uses
 from windowlib.delta.tables import Tables
 from windowlib.ledger.rerun_request import LONGEST_DAYS, is_too_long
 from windowlib.ledger.rows import Commit, SourceFile
-from windowlib.ledger.set_aside_files import files_set_aside, files_taken_back
+from windowlib.ledger.set_aside_files import newest_decisions
 from windowlib.model.errors import TryAgain
 from windowlib.model.rerun import TimeRange
 from windowlib.source.contents import Contents, FileState
@@ -35,6 +35,7 @@ from windowlib.source.listed import ListedFile, SourceError, SourceListing, exis
 from windowlib.source.marker import Marker, marker_of
 from windowlib.source.permissions import denials_named
 from windowlib.source.read_before import completed, known_files, known_files_named, moved_here, renamed
+from windowlib.storage.at_once import both
 from windowlib.storage.store import ObjectInfo
 
 WAITS_MS = 5_000  # a run does not wait for a longer `min_file_age`: the next run takes the file
@@ -59,13 +60,22 @@ def found_files(source: Source, since: Since = None) -> SourceListing:
         return SourceListing(folder_files(source, since), since=since)
 
 
-def arrivals(source: Source, tables: Tables, commit: Commit | None, listed: SourceListing) -> Arrived:
-    """Files that a pipeline must read next, and the removal after these files, or None."""
-    listed, aside = _with_taken_back(source, tables, commit, listed), files_set_aside(tables.store)
-    return arrived(source, listed, lambda: spans_read(tables, commit), aside)
+def arrivals(
+    source: Source, tables: Tables, commit: Commit | None, since: Since, look: Look = found_files
+) -> tuple[SourceListing, Arrived]:
+    """Listing of a source by `look`. Files that a pipeline must read next, and the removal after these files."""
+    (listed, decisions), _ = both(
+        lambda: both(lambda: look(source, since), lambda: newest_decisions(tables.store)),
+        lambda: tables[SOURCE_FILES.name].files(_read_by(commit)),  # opens the table for the next steps
+    )
+    complete = _with_taken_back(source, tables, commit, listed, [made.path for made in decisions if made.back])
+    aside = {made.path for made in decisions if not made.back}
+    return listed, arrived(source, complete, lambda: spans_read(tables, commit), aside)
 
 
-def _with_taken_back(source: Source, tables: Tables, commit: Commit | None, listed: SourceListing) -> SourceListing:
+def _with_taken_back(
+    source: Source, tables: Tables, commit: Commit | None, listed: SourceListing, back: Collection[str]
+) -> SourceListing:
     """Adds files that an operator set aside and took back later.
 
     Meanwhile the cursor or marker has passed these files, so `listed` does not have them.
@@ -74,11 +84,11 @@ def _with_taken_back(source: Source, tables: Tables, commit: Commit | None, list
     if commit is None or (cursor is None and listed.since is None):
         return listed
     listed_paths = {file.path for file in listed.files}
-    paths = {path for path in files_taken_back(tables.store) if path not in listed_paths}
+    paths = {path for path in back if path not in listed_paths}
     if cursor:
         return taken_back(source, listed, paths - known_files_named(tables, _read_by(commit), paths).keys(), cursor)
-    back = existing(source.store, [path for path in paths if is_chosen(source, path)])
-    return replace(listed, files=[*back.values(), *listed.files])
+    present = existing(source.store, [path for path in paths if is_chosen(source, path)])
+    return replace(listed, files=[*present.values(), *listed.files])
 
 
 def spans_read(tables: Tables, commit: Commit | None) -> Spans:
@@ -120,7 +130,7 @@ def waiting_files(
     A folder with a marker is listed from the marker on. Raises the errors of `new_files` and `found_files`.
     """
     since = cursor_of(source, commit) or marker_of(source, tables.store, commit)
-    arrived = arrivals(source, tables, commit, found_files(source, since))
+    _, arrived = arrivals(source, tables, commit, since)
     return new_files(source, uses, tables, commit, arrived, check=check)
 
 
@@ -132,7 +142,7 @@ def new_files(
     Omits files that an operator has set aside, and renamed files that were read under their earlier name. Raises
     `SourceError` if the content of a file has changed since it was read (only with `check`).
     """
-    files, read_by, set_aside = arrived.files, _read_by(commit), files_set_aside(tables.store)
+    files, read_by, set_aside = arrived.files, _read_by(commit), arrived.aside
     if arrived.since or source.format == "delta":
         read = known_files_named(tables, read_by, [file.path for file in files])
     else:
@@ -205,7 +215,7 @@ def next_cursor(
     if before is None or not batch:
         return before
     read = known_files_named(tables, _read_by(commit), [file.path for file in arrived.files])
-    passed = read.keys() | files_set_aside(tables.store).keys() | {file.path for file in batch}
+    passed = read.keys() | arrived.aside | {file.path for file in batch}
     return cursor_after([file for file in arrived.files if file.path not in passed], arrived.up_to, before)
 
 

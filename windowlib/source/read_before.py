@@ -7,7 +7,7 @@ and row groups in `source_files` locate these rows. Names that sort by time lie 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Hashable, Mapping, Sequence, Set
 from functools import lru_cache
 
 import pyarrow as pa
@@ -154,9 +154,9 @@ def _read_with(tables: Tables, at: int | None, wanted: Set[str], sizes: Set[int]
     return states
 
 
-def _stored(tables: Tables, at: int | None) -> Iterator[pq.ParquetFile]:
+def _stored(tables: Tables, at: int | None) -> list[pq.ParquetFile]:
     table = tables[SOURCE_FILES.name]
-    return (parquet_file(table.store, file.path, file.size_bytes) for file in table.files(at))
+    return at_once(lambda file: parquet_file(table.store, file.path, file.size_bytes), table.files(at))
 
 
 def _sizes(stored: pq.ParquetFile, groups: Sequence[int]) -> list[int]:

@@ -34,7 +34,7 @@ from windowlib.inspection.verify.foreign import as_compared, foreign
 from windowlib.inspection.verify.recorded import ReadFile, RecordedPast, recorded
 from windowlib.inspection.verify.report import UNEXPECTED, VerifyFinding, VerifyReport
 from windowlib.inspection.verify.request import VerifyRequest
-from windowlib.ledger.erasures import Erasure
+from windowlib.ledger.erasures import Erasure, erased
 from windowlib.ledger.ledger import Clock
 from windowlib.ledger.rows import Plan
 from windowlib.model.errors import StateMismatch
@@ -113,7 +113,7 @@ def verify(definition: Definition, request: VerifyRequest, spark: SparkSession, 
         commit.batch_id, clock(), watermark_ms, sequence, (), commit.fingerprint, commit.definition,
         late_in_ms=commit.late_out_ms,
     )  # fmt: skip
-    inputs = Inputs(definition, plan, shown, spark, opened, attempt, staging)
+    inputs = Inputs(definition, plan, shown, spark, opened, attempt, staging, erased(opened.store, plan.files))
     keys = definition.source.key
     half = [erasure for erasure in unfinished_erasures(opened) if {*erasure.columns} == {*keys}]
     try:

@@ -69,12 +69,14 @@ class Arrived:
     """Listing of a source for a pipeline: the files to read, and the removal that follows them.
 
     since: as in `SourceListing`
+    aside: the files that an operator has set aside
     up_to: the version of a Delta table up to which every version is read, once `files` are read
     """
 
     files: Sequence[ListedFile]
     removal: Removal | None = None
     since: Marker | None = None
+    aside: Set[str] = frozenset()
     up_to: int | None = None
 
 
@@ -124,7 +126,7 @@ class _Table:
 
     def all_of(self, walk: _Walk) -> Arrived:
         newest = self.versions[-1].number if self.versions else None
-        return Arrived([*walk.pending.values()], since=self.listed.since, up_to=newest)
+        return Arrived([*walk.pending.values()], since=self.listed.since, aside=self.aside, up_to=newest)
 
 
 @dataclass(slots=True)
@@ -261,7 +263,7 @@ def _before(table: _Table, walk: _Walk, removal: Removal, version: int) -> Arriv
 
     first = {file.path: file for file in walk.pending.values() if is_read_first(file)}
     later = [file.order[0] for path, file in walk.pending.items() if path not in first]
-    return Arrived([*first.values()], removal, up_to=min([version, *later]) - 1)
+    return Arrived([*first.values()], removal, aside=table.aside, up_to=min([version, *later]) - 1)
 
 
 def compacted(source: Source, version: int, read: Spans, missing: Collection[str]) -> Removal | None:
