@@ -15,7 +15,7 @@ from windowlib.pages.failed_checks import failed_check_sentences
 from windowlib.pages.history import histories, places
 from windowlib.pages.hours import Hour
 from windowlib.pages.plots import check_plot, days
-from windowlib.pages.render import check_strip, strip_words
+from windowlib.pages.words import check_strip, strip_words
 from windowlib.quality.offending import INDEX
 from windowlib.quality.suite_files import JUDGED, OF_BATCH, OF_ROWS
 from windowlib.quality.validations import Validated

@@ -30,7 +30,7 @@ def _own_warehouse(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pages_of_every_kind(name: str, tmp_path: Path, built_in: Path) -> None:
     case = CASES[name]
     broken = name in STORIES  # their runs were killed, or ended with an error
-    expected = State.WAITING if case.waits else State.FAILING if broken else State.IDLE
+    expected = State.WAITING if case.waits else State.FAILING if broken else State.READY  # its last file waits
     check_pages(stopped(name, tmp_path, built_in), case, expected)
 
 
@@ -38,7 +38,7 @@ def test_pages_of_every_kind(name: str, tmp_path: Path, built_in: Path) -> None:
 @pytest.mark.classic
 @pytest.mark.parametrize("name", OF_SPARK)
 def test_pages_of_kinds_that_the_operator_computes(name: str, spark: SparkSession, tmp_path: Path) -> None:
-    check_pages(stopped_on(spark, OF_SPARK[name], tmp_path / name), OF_SPARK[name], State.IDLE)
+    check_pages(stopped_on(spark, OF_SPARK[name], tmp_path / name), OF_SPARK[name], State.READY)
 
 
 def check_pages(file: Path, case: Case, expected: State) -> None:

@@ -147,10 +147,10 @@ def test_a_successful_plan_keeps_the_error_of_a_run(made: Definition) -> None:
 def test_a_plan_without_a_run_is_planned_and_not_running(made: Definition) -> None:
     arrive(made.file.parent, 1, events(1))
     plan(made)
-    assert state_and_why(made) == (State.PLANNED, "batch 1 is planned: no run has begun it yet")
+    assert state_and_why(made) == (State.READY, "batch 1 is planned: no run has begun it yet")
     in_two_days_ms = wall_clock_ms() + 2 * 86_400_000 + 60_000
     assert state_and_why(made, in_two_days_ms) == (
-        State.PLANNED,
+        State.READY,
         "batch 1 was planned 2d 1m ago, and no run has begun it yet",
     )
     last_error.keep(made.store, last_error.LastError("run", "no space left", in_two_days_ms, "/pipelines/clicks.toml"))
@@ -167,9 +167,9 @@ def test_a_batch_that_was_approved_long_after_its_plan_waits_for_the_next_run(ma
     ledger.write({"kind": "release"}, claim.epoch)
     assert state_and_why(made)[0] is State.WAITING
     ledger.write({"kind": "approve", "batch_id": 1, "who": "ann", "reason": "known"})
-    assert state_and_why(made) == (State.PLANNED, "batch 1 was approved by ann: the next run publishes it")
+    assert state_and_why(made) == (State.READY, "batch 1 was approved by ann: the next run publishes it")
     said = "batch 1 was approved by ann 16m ago: the next run publishes it"
-    assert state_and_why(made, wall_clock_ms() + 16 * 60_000 + 100) == (State.PLANNED, said)
+    assert state_and_why(made, wall_clock_ms() + 16 * 60_000 + 100) == (State.READY, said)
 
 
 @pytest.mark.parametrize("claimed_first", [True, False])

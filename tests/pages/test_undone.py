@@ -82,7 +82,7 @@ def test_undone_batches_are_not_counted(moved: Definition) -> None:
     assert found.hours
     assert max(hour.start_ms for hour in found.hours) <= newest_of(1)
     assert found.runs_looked_at == 2
-    assert found.overview.late_share == first["rows_late"] / first["rows_admitted"]
+    assert found.overview.day.late_share == first["rows_late"] / first["rows_admitted"]
     assert sum(one.count for one in found.refused) == first["rows_quarantined"]
     assert [one.run.batch_id for one in found.runs] == [5, 4, 3, 2, 1]  # all that was done
 

@@ -25,7 +25,7 @@ from windowlib.model.errors import WindowError
 from windowlib.pages.overview import Overview, overviews, unreadable
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.pipeline_state import observe_pipeline
-from windowlib.pages.render import PageLinks, SearchResult, home_page, pipeline_page, results_page
+from windowlib.pages.render import PageLinks, SearchResult, home_page, pipeline_page, problem_page, results_page
 from windowlib.pages.rows import ResultFilter, TextRows, results
 
 FRESH_MS = 30_000
@@ -86,7 +86,7 @@ _ROWS, _PAGES = Cache(_row), Cache(_page)
 def home(
     definitions: Sequence[Definition], broken: Sequence[BrokenPipelines], now_ms: int, next_runs: Mapping[str, str]
 ) -> str:
-    """Home page of some pipelines. `next_runs` describes the next run of each pipeline, by name."""
+    """Home page of some pipelines. `next_runs` has the next run of each pipeline, by name."""
     rows = [unreadable(group.name, group.message) for group in broken]
     for definition in definitions:
         try:
@@ -101,12 +101,12 @@ def page(definition: Definition, now_ms: int) -> str:
     try:
         return _PAGES.get(definition, now_ms)
     except (WindowError, OSError):
-        return home_page([_row(definition, now_ms)], now_ms, PIPELINE)
+        return problem_page(_row(definition, now_ms), now_ms, PIPELINE)
 
 
 def page_of_broken(broken: BrokenPipelines, now_ms: int) -> str:
     """Page of a pipeline that cannot be scheduled."""
-    return home_page([unreadable(broken.name, broken.message)], now_ms, PIPELINE)
+    return problem_page(unreadable(broken.name, broken.message), now_ms, PIPELINE)
 
 
 def search_page(definition: Definition, fields: Mapping[str, str], now_ms: int) -> str:

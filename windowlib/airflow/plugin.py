@@ -127,14 +127,13 @@ def next_run(dag: str) -> str:
     """Next run of a DAG, in words; empty if it has no schedule."""
     from airflow.models.dag import DagModel
 
-    from windowlib.definition.instants import instant, time_of
+    from windowlib.definition.instants import time_of
+    from windowlib.pages.words import moment
 
     model = DagModel.get_dagmodel(dag)
     if model is None or model.next_dagrun_create_after is None:
         return ""
-    if model.is_paused:
-        return "paused: no run is due"
-    return f"next run {instant(time_of(model.next_dagrun_create_after))}"
+    return "paused" if model.is_paused else moment(time_of(model.next_dagrun_create_after), _now_ms())
 
 
 def _pipeline(name: str, user: Any) -> Definition:

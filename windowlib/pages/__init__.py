@@ -5,6 +5,7 @@ Pages:
 
     site.py                pages as files that open without a server
     render.py              facts as HTML
+    words.py               numbers and times in words
     compiled.py            compiled templates in the cache folder
     plots.py               shapes of the plots
     metrics.py             gauges for a monitor, in the OpenMetrics format
@@ -14,6 +15,7 @@ Facts:
     pipeline.py            facts of a pipeline's page
     overview.py            a pipeline in a row of the home page
     pipeline_state.py      state of a pipeline now, with the reason
+    last_day.py            figures of the batches of the last 24 hours
     newest_rows.py         newest rows of the ledger, newest files of a table
     balance.py             account of a batch: rows in and rows out
     changes.py             changes of results by window day and cause

@@ -7,19 +7,22 @@ from dataclasses import dataclass
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.plurals import counted
+from windowlib.ledger.last_error import LastError
 from windowlib.ledger.rows import Commit
 from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.changes import last_changed_ms
 from windowlib.pages.failed_checks import failed_check_sentences
-from windowlib.pages.newest_rows import RUNS_SHOWN
+from windowlib.pages.last_day import LastDay, last_day
 from windowlib.pages.pipeline_state import ObservedPipeline, State, observe_pipeline, state_of
-from windowlib.pages.trends import late_share
 from windowlib.publication.data_range import data_range
 from windowlib.quality.validations import Validated
 
 STRIP, RECENT = 20, 5  # batches
+NO_DAY = LastDay()
+BLOCKED = (State.FAILING, State.WAITING)
+NOW, DECISION, VERIFIED, CHECKS = "now", "decision", "verified", "checks"  # ids of sections of a pipeline's page
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,9 @@ class Overview:
 
     * `final_ms` is exclusive: only reruns change windows that end at or before it.
     * `data` is the range of all published results.
-    * `late_share` covers the newest batches together: at most `RUNS_SHOWN`, without undone batches.
+    * `day` covers the batches of the last 24 hours, without undone batches.
+    * `reason` is the first reason why an operator should look at the pipeline, in one line; empty if there is none.
+    * `solved_at` is the id of the section of the pipeline's page that helps with it.
     * `changed_ms` is the time of the last change of results.
     * `weight` orders rows with warnings: one per recently failed check, `RECENT` per silent source or watermark far
       behind.
@@ -74,7 +79,7 @@ class Overview:
     changed_ms: int | None = None
     run_ms: int | None = None
     data: TimeRange | None = None
-    late_share: float | None = None
+    day: LastDay = NO_DAY
     strip: Sequence[CheckMark] = ()
     schedule: str | None = None
     warnings: Sequence[str] = ()
@@ -82,6 +87,8 @@ class Overview:
     owner: str | None = None
     tags: Sequence[str] = ()
     weight: int = 0
+    reason: str = ""
+    solved_at: str = NOW
 
     @property
     def warns(self) -> bool:
@@ -91,21 +98,29 @@ class Overview:
     @property
     def stands(self) -> bool:
         """Tests if the pipeline is blocked until an operator acts. `why` has the reason."""
-        return self.state in (State.FAILING, State.WAITING)
+        return self.state in BLOCKED
 
     @property
-    def order(self) -> tuple[int, bool, int, str]:
-        """Sort key: trouble first; among warnings, the heaviest first."""
-        return list(State).index(self.state), not self.warns, -self.weight, self.name
+    def order(self) -> tuple[int, int, int, str]:
+        """Sort key: blocked pipelines first, the most urgent state first; then warnings, the heaviest first."""
+        urgency = list(State).index(self.state)
+        group = urgency if self.stands else len(State) if self.warns else len(State) + 1
+        return group, -self.weight, urgency, self.name
+
+    @property
+    def shown_state(self) -> str:
+        """State in a word. A pipeline with warnings that is not blocked has the word `warning`."""
+        return "warning" if self.warns and not self.stands else self.state.value
 
 
 def overview(observed: ObservedPipeline) -> Overview:
     """Row of a pipeline."""
     state, why = state_of(observed)
-    commit, time, runs = observed.ledger.commit, observed.status.time, observed.tail.in_force[:RUNS_SHOWN]
+    commit, time = observed.ledger.commit, observed.status.time
     watermark_ms = commit.watermark_out_ms if commit else None
     strip = [mark(batch) for batch in observed.checked_in_force[:STRIP]]
     warnings = list(_warnings(observed, strip[:RECENT]))
+    helps = DECISION if state is State.WAITING else NOW if state is State.FAILING or not warnings else warnings[0][1]
     return Overview(
         name=observed.definition.name,
         state=state,
@@ -116,20 +131,40 @@ def overview(observed: ObservedPipeline) -> Overview:
         changed_ms=last_changed_ms(observed.tail.runs),
         run_ms=commit.at_ms if commit else None,
         data=data_range(observed.tables, commit),
-        late_share=late_share(runs),
+        day=last_day(observed.tail.in_force, observed.now_ms),
         strip=strip[::-1],
         schedule=observed.definition.airflow.schedule,
-        warnings=warnings,
+        warnings=[sentence for sentence, _ in warnings],
         weight=sum(check_mark.failed for check_mark in strip[:RECENT]) + RECENT * len(observed.still),
         description=observed.definition.description,
         owner=observed.definition.owner,
         tags=observed.definition.tags,
+        reason=_reason(
+            [*([why] if state in BLOCKED else []), *(sentence for sentence, _ in warnings)], observed.status.error
+        ),
+        solved_at=helps,
     )
 
 
 def unreadable(definition_name: str, why: str) -> Overview:
     """Row of a pipeline that cannot be read, with the reason."""
-    return Overview(definition_name, State.FAILING, why)
+    return Overview(definition_name, State.FAILING, why, reason=_reason([why]))
+
+
+def _reason(lines: Sequence[str], error: LastError | None = None) -> str:
+    r"""First line, and the number of further lines. An error begins with its sentence.
+
+    >>> _reason(["no access\nGrant it", "no new file for 9h"]), _reason([])
+    ('no access (and 1 more)', '')
+    >>> error = LastError("run", "no space left", 0, "/pipelines/clicks.toml")
+    >>> _reason([error.words], error)
+    'run failed: no space left'
+    """
+    if not lines:
+        return ""
+    first = lines[0].replace(error.words, f"{error.command} failed: {error.sentence}") if error else lines[0]
+    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    return f"{first.partition(chr(10))[0]}{more}"
 
 
 def overviews(definitions: Iterable[Definition], now_ms: int) -> list[Overview]:
@@ -164,19 +199,20 @@ def mark(batch: Validated) -> CheckMark:
     return CheckMark.of(batch.batch_id, [result["expectation_config"]["severity"] for result in batch.failed])
 
 
-def _warnings(observed: ObservedPipeline, newest: Sequence[CheckMark]) -> Iterator[str]:
-    """Yields warnings for an operator that do not block the pipeline."""
+def _warnings(observed: ObservedPipeline, newest: Sequence[CheckMark]) -> Iterator[tuple[str, str]]:
+    """Yields warnings for an operator that do not block the pipeline. Each has the id of the section that helps."""
     if observed.status.error and state_of(observed)[0] is not State.FAILING:
-        yield observed.status.error.words
+        yield observed.status.error.words, NOW
     if (last := observed.status.verified) and last.outcome == "different":
-        yield f"verify found windows that differ from the source, as of batch {last.batch_id}"
+        yield f"verify found windows that differ from the source, as of batch {last.batch_id}", VERIFIED
     if observed.status.removal:
-        yield observed.status.removal
+        yield observed.status.removal, NOW
     if observed.status.migration:
-        yield observed.status.migration
-    yield from observed.still
+        yield observed.status.migration, NOW
+    yield from ((sentence, NOW) for sentence in observed.still)
     times = {run.batch_id: run.at_ms for run in observed.tail.runs}
     checked = observed.checked_in_force
-    yield from failed_check_sentences(
+    failed = failed_check_sentences(
         observed.definition, observed.tables, observed.ledger.commit, checked, len(newest), times
     )
+    yield from ((sentence, CHECKS) for sentence in failed)

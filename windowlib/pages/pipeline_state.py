@@ -27,8 +27,8 @@ class State(StrEnum):
     FAILING = "failing"
     WAITING = "waiting for a decision"
     RUNNING = "running"
-    PLANNED = "planned"
-    IDLE = "idle"
+    READY = "ready to run"
+    CURRENT = "up to date"
     NEW = "no run yet"
 
 
@@ -99,10 +99,12 @@ def state_of(observed: ObservedPipeline) -> tuple[State, str]:
     if blocks := [*_blocks(observed, unfinished)]:
         return State.FAILING, "; ".join(blocks)
     if unfinished:
-        return State.PLANNED, _planned(observed, unfinished)
+        return State.READY, _planned(observed, unfinished)
     if observed.ledger.commit is None:
-        return State.NEW, _arrived(status.files_waiting, "no run has committed a batch")
-    return State.IDLE, _arrived(status.files_waiting, "there is nothing left to read")
+        return State.NEW, _arrived(status.files_waiting) or "no run has committed a batch"
+    if waits := _arrived(status.files_waiting):
+        return State.READY, waits
+    return State.CURRENT, "there is nothing left to read"
 
 
 def _blocks(observed: ObservedPipeline, unfinished: Unfinished | None) -> Iterator[str]:
@@ -139,7 +141,6 @@ def _planned(observed: ObservedPipeline, unfinished: Unfinished) -> str:
     return f"batch {unfinished.batch_id} is planned: no run has begun it yet"
 
 
-def _arrived(files: int | None, otherwise: str) -> str:
-    if not files:
-        return otherwise
-    return f"{files:,} new {'file waits' if files == 1 else 'files wait'} for the next run"
+def _arrived(files: int | None) -> str:
+    """Sentence about new files; empty if there are none."""
+    return f"{files:,} new {'file waits' if files == 1 else 'files wait'} for the next run" if files else ""

@@ -2,8 +2,8 @@
 
 We would normally use a plotting library. These pages use their own SVG for two reasons:
 
-* Pages run no script. Their Content-Security-Policy forbids scripts, and they work from `file://`. Libraries that draw
-  in the browser need scripts; Vega also needs `unsafe-eval`.
+* Plots need no script. The Content-Security-Policy allows only the script that searches and sorts the home page.
+  Libraries that draw in the browser need scripts; Vega also needs `unsafe-eval`.
 * Plots follow the reader's colours and width by the style sheet, in dark mode and at 390 px. Matplotlib's SVG has fixed
   colours and sizes, and its text is outlines that screen readers cannot read.
 
@@ -28,6 +28,7 @@ from windowlib.quality.check import CheckResult
 HEIGHT, STEP = 72, 10
 DAY_HEIGHT, DAY_STEP = 44, 10
 GAP_HEIGHT = 4
+SPARK_HEIGHT, SPARK_STEP = 16, 3
 DAY_MS = UNITS["d"]
 THINGS = ("result", "event in results")  # nouns with a plural
 
@@ -63,6 +64,19 @@ class DayPlot:
     bars: Sequence[Bar]
     words: str
     sum: str
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Path of thin bars, oldest value on the left, in a box of `SPARK_STEP` per value and `SPARK_HEIGHT`.
+
+    >>> sparkline([0, 1, 2]), sparkline([0, 0])
+    ('M4 16V8M7 16V0', '')
+    """
+    highest = max(values, default=0)
+    heights = [(number, SPARK_HEIGHT * value / highest) for number, value in enumerate(values) if value > 0]
+    return "".join(
+        f"M{SPARK_STEP * number + 1} {SPARK_HEIGHT}V{SPARK_HEIGHT - height:.3g}" for number, height in heights
+    )
 
 
 def plot(trend: Trend, text: Callable[[float], str]) -> Plot:

@@ -18,7 +18,7 @@ from windowlib.pages import metrics
 from windowlib.pages.overview import Overview, in_order, unreadable
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.pipeline_state import ObservedPipeline, observe_pipeline
-from windowlib.pages.render import PageLinks, home_page, pipeline_page
+from windowlib.pages.render import PageLinks, home_page, pipeline_page, problem_page
 from windowlib.quality import stores
 from windowlib.storage.store import Store
 
@@ -86,7 +86,7 @@ def site(
             rows.append(page.overview)
             _put(store, f"{folders[definition.name]}/{PAGE}", pipeline_page(page, WITHIN))
     for row in broken:
-        _put(store, f"{folders[row.name]}/{PAGE}", home_page([row], now_ms, WITHIN))
+        _put(store, f"{folders[row.name]}/{PAGE}", problem_page(row, now_ms, WITHIN))
     metrics.write(samples, store)
     place = PageLinks(pipeline=lambda name: f"{quote(folders[name])}/{PAGE}", home=None)
     built.pages.append(_put(store, PAGE, home_page(in_order([*rows, *broken]), now_ms, place)))

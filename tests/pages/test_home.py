@@ -1,0 +1,142 @@
+"""Home page of many pipelines in a browser: small, quick, and searched, sorted and filtered without a server."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.support import browser
+from windowlib.pages.last_day import HOURS, LastDay
+from windowlib.pages.overview import DECISION, CheckMark, Overview, in_order, unreadable
+from windowlib.pages.pipeline_state import State
+from windowlib.pages.render import PageLinks, home_page
+
+NOW_MS = 1_772_712_000_000  # 2026-03-05, noon UTC
+HOUR_MS = 3_600_000
+MANY = 200
+HIGHEST = 44  # pixels of a row
+
+
+def row(number: int) -> Overview:
+    chance = random.Random(number)
+    return Overview(
+        f"pipeline_{number:03}",
+        State.CURRENT,
+        "there is nothing left to read",
+        watermark_ms=NOW_MS,
+        final_ms=NOW_MS - number * HOUR_MS,
+        changed_ms=NOW_MS - chance.randrange(9 * HOUR_MS),
+        day=LastDay([chance.randrange(2_000) for _ in range(HOURS)], chance.random(), None if number % 2 else 0.25),
+        strip=[CheckMark(batch, "met", 0) for batch in range(20)],
+        schedule="0 * * * *",
+        owner="ann" if number == 7 else None,
+    )
+
+
+def rows() -> list[Overview]:
+    why = "batch 4 was refused by its checks"
+    waiting = Overview("waiting", State.WAITING, why, reason=why, solved_at=DECISION)
+    broken = unreadable("broken", f"the footer of {'0007' * 40}.parquet is damaged\nsecond line")
+    return in_order([*map(row, range(MANY - 2)), waiting, broken])
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("home") / "index.html"
+    place = PageLinks(pipeline=lambda name: f"{name}/index.html", home=None)
+    file.write_text(home_page(rows(), NOW_MS, place, {"waiting": "5 Mar 13:00"}), encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[browser.Browser]:
+    with browser.browser() as found:
+        yield found
+
+
+@pytest.fixture
+def home(request: pytest.FixtureRequest, page_file: Path, without_rights: list[str]) -> Iterator[Page]:
+    """The page, opened. A machine without Chromium is named in the summary."""
+    if browser.installed() is None:
+        without_rights.append("the home page in a browser (no Chromium)")
+        pytest.skip("needs Chromium")
+    page = request.getfixturevalue("chromium").chromium.new_page(viewport={"width": 1280, "height": 900})
+    requests = list[str]()
+    page.on("request", lambda asked: requests.append(asked.url))
+    page.on("pageerror", lambda error: requests.append(str(error)))
+    page.goto(page_file.as_uri())
+    yield page
+    assert requests == [page_file.as_uri()]
+    page.close()
+
+
+def names(home: Page) -> list[str]:
+    """Names of the rows that are shown, in order."""
+    return [str(name) for name in home.locator("tbody tr:visible th > a:first-child").all_text_contents()]
+
+
+def test_many_pipelines_are_a_small_page(page_file: Path) -> None:
+    text = page_file.read_text(encoding="utf-8")
+    assert len(text.encode()) < 2_000_000
+    assert text.count("<tr data-state") == MANY
+    assert text.index("broken/index.html") < text.index("waiting/index.html") < text.index("pipeline_000/index.html")
+    assert 'href="waiting/index.html#decision"' in text
+    assert "<td>5 Mar 13:00</td>" in text
+
+
+def test_rows_are_low_and_the_table_fits(home: Page) -> None:
+    heights = home.eval_on_selector_all("tbody tr", "rows => rows.map(row => row.getBoundingClientRect().height)")
+    assert (len(heights), max(heights) <= HIGHEST) == (MANY, True)
+    frame = home.locator(".wide").evaluate("frame => frame.scrollWidth - frame.clientWidth")
+    assert frame == 0
+
+
+def test_a_search_finds_names_owners_and_reasons(home: Page) -> None:
+    home.keyboard.press("/")
+    for typed, shown in {"refused checks": ["waiting"], "ann": ["pipeline_007"], "0007": ["broken"]}.items():
+        home.keyboard.type(typed)
+        assert names(home) == shown
+        assert f"1 of {MANY} shown" in home.inner_text("output")
+        home.keyboard.press("Escape")
+    assert len(names(home)) == MANY
+
+
+def test_states_have_counts_and_filter(home: Page) -> None:
+    assert home.locator(".choice").all_inner_texts() == [
+        f"all {MANY}", "failing 1", "waiting for a decision 1", f"up to date {MANY - 2}",
+    ]  # fmt: skip
+    home.get_by_role("radio", name=f"all {MANY}").focus()
+    home.keyboard.press("ArrowRight")
+    assert names(home) == ["broken"]
+    home.keyboard.press("ArrowRight")
+    assert names(home) == ["waiting"]
+
+
+def test_a_head_sorts_up_down_and_back(home: Page) -> None:
+    head = home.get_by_role("columnheader", name="final up to")
+    for order, first in (("ascending", "pipeline_197"), ("descending", "pipeline_000"), ("none", "broken")):
+        head.get_by_role("button").press("Enter")
+        assert (head.get_attribute("aria-sort"), names(home)[0]) == (order, first)
+    home.get_by_role("columnheader", name="refused").get_by_role("button").press("Enter")
+    assert names(home)[-1] in ("waiting", "broken", "pipeline_197"), "rows without a value are last"
+
+
+def test_arrows_lead_from_row_to_row(home: Page) -> None:
+    home.keyboard.press("/")
+    home.keyboard.press("ArrowDown")
+    home.keyboard.press("ArrowDown")
+    assert home.evaluate("document.activeElement.textContent") == "waiting"
+
+
+def test_without_scripts_the_whole_table_is_shown(request: pytest.FixtureRequest, home: Page) -> None:
+    profile = request.getfixturevalue("chromium").chromium.new_context(java_script_enabled=False)
+    page = profile.new_page()
+    page.goto(home.url)
+    assert page.locator("tbody tr").count() == MANY
+    assert not page.locator("form").is_visible()
+    assert "failing: 1, waiting for a decision: 1" in page.inner_text("body")
+    profile.close()
