@@ -265,6 +265,15 @@ PARTS = (
         },
     ),
     Part(
+        "pages/days.json",
+        "counts by day of the files behind the last page. Without it all files are counted again",
+        {
+            "terms": "settings of the counts: a version, the zone of the days, the headline",
+            "files": "table/path → day → a list: rows, for each headline value a number of values and their sum or"
+            " extreme (decimals are strings), and batches",
+        },
+    ),
+    Part(
         "`previews.summary`",
         "the changes of a dry run",
         {

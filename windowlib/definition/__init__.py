@@ -26,6 +26,7 @@ Rules:
     mistakes.py       mistakes of a definition, and the error that lists them
     rules.py          rules across several keys
     dialect_rules.py  rules across the keys of `[source.dialect]`
+    page_rules.py     rules of `[pages]` that concern other keys
     refusals.py       combinations that the window model or the plan refuses
     explosion.py      bound on the results per event
 

@@ -5,7 +5,7 @@ The rules read the unparsed TOML and ignore values of the wrong type. So they ap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from windowlib.contract.intake_tables import LATE_EVENTS
@@ -14,6 +14,7 @@ from windowlib.contract.state_tables import OPEN_WINDOWS, PARTIAL_NAMES, STATE_W
 from windowlib.definition.dialect_rules import dialect, meaningless
 from windowlib.definition.explosion import too_many
 from windowlib.definition.mistakes import Mistake, called_as_another, in_toml, listed, nearest, nesting, renaming
+from windowlib.definition.page_rules import headline_outputs, hidden_columns
 from windowlib.definition.registry import EVICTORS, TRIGGERS
 from windowlib.definition.sql.aggregates import columns_used
 from windowlib.definition.sql.expression_types import misfits
@@ -21,7 +22,6 @@ from windowlib.definition.toml import spark_types
 from windowlib.definition.toml.masters import mistaken_spark
 from windowlib.plans.names import BESIDE_KEYS, BESIDE_RESULTS, EVENT_TIME, RESERVED, is_reserved, same_but_for_case
 
-NEARLY_THE_SAME = 0.8  # ratio of difflib: one letter in five differs
 # Names of columns that windowlib fills. Keys and outputs must not use these names. Spark ignores case: lower case.
 RESERVED_OUTPUTS = frozenset({*RESULTS.names, *RESULT_CHANGES.names, *PARTIAL_NAMES, *BESIDE_RESULTS})
 RESERVED_KEYS = RESERVED_OUTPUTS.union(LATE_EVENTS.names, OPEN_WINDOWS.names, STATE_WINDOWS.names, BESIDE_KEYS)
@@ -47,7 +47,8 @@ def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
     yield from _reads(window)
     columns = {*schema, *aggregates, *_table(window, "output")}
     columns |= {name for _, name in _named(source, window, aggregates)}
-    yield from _hidden(_texts(_table(raw, "pages").get("hide")), columns, rename, whole=whole and bool(schema))
+    yield from hidden_columns(_texts(_table(raw, "pages").get("hide")), columns, rename, whole=whole and bool(schema))
+    yield from headline_outputs(_texts(_table(raw, "pages").get("headline")), _table(window, "output") or aggregates)
     yield from dialect(source.get("format"), _table(source, "dialect"), in_files.values(), source.get("timestamp_unit"))
     yield from _schema(source, in_files)
     yield from _nested(source, in_files, nested)
@@ -198,23 +199,6 @@ def _named(source: dict[str, Any], window: dict[str, Any], aggregates: dict[str,
     for output, expression in aggregates.items():
         used += [(f"aggregates.{output}", name) for name in columns_of(columns_used, expression)]
     return used
-
-
-def _hidden(hide: Sequence[str], columns: Collection[str], rename: dict[str, str], *, whole: bool) -> Iterator[Mistake]:
-    """Checks that hidden columns exist, because the values of a misspelled column would be shown.
-
-    Unless the schema is `whole`, the source may have further columns, which no page shows. Then only a name that is
-    similar to a known column is a mistake.
-    """
-    folded = {name.casefold() for name in columns}
-    renamed = {name.casefold(): name_here for name, name_here in rename.items()}
-    for name in hide:
-        if name.casefold() in folded:
-            continue
-        if name_here := renamed.get(name.casefold()):
-            yield Mistake("pages.hide", f"column {in_toml(name)} is called {in_toml(name_here)} here, by source.rename")
-        elif whole or nearest(name, columns, cutoff=NEARLY_THE_SAME):
-            yield Mistake("pages.hide", f"there is no column {in_toml(name)}{nearest(name, columns)}")
 
 
 def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:

@@ -19,8 +19,11 @@ Facts:
     newest_rows.py         newest rows of the ledger, newest files of a table
     balance.py             account of a batch: rows in and rows out
     changes.py             changes of results by window day and cause
+    days.py                days: final or not, results, headline values, changes
+    day_counts.py          rows and headline values by day, from a file of a table
     hours.py               events and results by hour of event time
     hour_counts.py         windows and events by hour, from a file of a table
+    count_cache.py         counts of files, stored for the next page
     gaps.py                hours of event time without results
     history.py             checks over the newest batches
     trends.py              figures over the newest batches, with their usual band

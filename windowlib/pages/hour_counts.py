@@ -1,15 +1,12 @@
-"""Windows and their events by hour, counted in one file of a table. A file never changes, so it is counted once.
+"""Windows and their events by hour, counted in one file of a table.
 
-`pages/hours.json`, next to the tables, stores the counts of the files of the last page. So a page reads only new files.
-The counts hold times and numbers, but no values of rows. If `hours.json` is missing, all files are counted again.
+`pages/hours.json`, next to the tables, stores the counts. They hold times and numbers, but no values of rows.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windowlib.batches.result_figures import in_ms
+from windowlib.pages.count_cache import CountCache
 from windowlib.pages.gaps import HOUR_MS
 from windowlib.storage.store import Store
 
@@ -94,41 +92,9 @@ def numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
     return integers
 
 
-@dataclass(slots=True)
-class HourCountCache:
-    """Counts of files, valid for one counting rule (`terms`): `stored` by the last page, `requested` by this page."""
-
-    store: Store
-    terms: str
-    stored: dict[str, HourCounts] = field(default_factory=dict)
-    requested: dict[str, HourCounts] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, store: Store, terms: str) -> HourCountCache:
-        """Reads the counts stored for the same `terms`; empty if the file is missing or cannot be read."""
-        cache = cls(store, terms)
-        with suppress(OSError, ValueError, TypeError, KeyError):
-            kept = json.loads(store.get(FILE) or b"{}")
-            if kept["terms"] == terms:
-                cache.stored = {name: _counts(file) for name, file in kept["files"].items()}
-        return cache
-
-    def of(self, name: str, count: Callable[[], HourCounts]) -> HourCounts:
-        """Counts of a file: the stored counts, or the result of `count`."""
-        if name not in self.requested:
-            self.requested[name] = self.stored[name] if name in self.stored else count()
-        return self.requested[name]
-
-    def write(self) -> None:
-        """Stores the requested counts if they changed. If the file cannot be written, the next page counts again."""
-        if self.requested == self.stored:
-            return
-        files = {
-            name: [[*map(list, counted.hours)], [*map(list, counted.reached)]]
-            for name, counted in self.requested.items()
-        }
-        with suppress(OSError):
-            self.store.put(FILE, json.dumps({"terms": self.terms, "files": files}).encode())
+def hour_count_cache(store: Store, terms: str) -> CountCache[HourCounts]:
+    """Stored counts by hour."""
+    return CountCache.read(store, FILE, terms, _counts, _plain)
 
 
 def _counts(stored: Any) -> HourCounts:
@@ -137,3 +103,7 @@ def _counts(stored: Any) -> HourCounts:
         tuple((int(hour), int(windows), int(events)) for hour, windows, events in hours),
         tuple((int(first), int(last)) for first, last in reached),
     )
+
+
+def _plain(counted: HourCounts) -> Any:
+    return [[*map(list, counted.hours)], [*map(list, counted.reached)]]

@@ -21,7 +21,7 @@ from windowlib.model.geometry import geometry_of
 from windowlib.model.rerun import TimeRange
 from windowlib.model.spec import WindowSpec
 from windowlib.pages.gaps import HOUR_MS, must_have_ended, notes, step_ms
-from windowlib.pages.hour_counts import HourCountCache, HourCounts, counts, numbers, times_ms
+from windowlib.pages.hour_counts import HourCounts, counts, hour_count_cache, numbers, times_ms
 from windowlib.pages.newest_rows import RecentRun
 from windowlib.storage.object_file import opened
 
@@ -156,7 +156,7 @@ def hours(definition: Definition, tables: Tables, runs: Sequence[RecentRun], *, 
     files = {name: tables[name].files(versions.get(name)) for name in ("results", "late_events", "open_windows")}
     span, chosen = _span(files["results"], end_ms)
     counting = CountingRule.of(definition, tables, span)
-    cache = HourCountCache.read(definition.store, counting.terms)
+    cache = hour_count_cache(definition.store, counting.terms)
     published, in_flight, late = ByHour(), ByHour(), ByHour()
     for file in chosen:
         published.add(cache.of(f"results/{file.path}", partial(counting.results, file)), span)

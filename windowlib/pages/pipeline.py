@@ -16,6 +16,7 @@ from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.pages.balance import Account, accounts
 from windowlib.pages.changes import RecentChanges, changes
+from windowlib.pages.days import Days, days
 from windowlib.pages.gaps import step_ms
 from windowlib.pages.history import CheckHistory, CheckOutcome, anchor_of, histories, outcomes_of
 from windowlib.pages.hours import Hour, hour_notes, hours, newest_event_ms
@@ -89,6 +90,7 @@ class Pipeline:
     in_flight_count: int
     in_flight: TextRows
     waiting: WaitingBatch | None
+    days: Days
     changes: RecentChanges | None
     hours: Sequence[Hour]
     hour_notes: Sequence[str]
@@ -107,21 +109,26 @@ class Pipeline:
     situations: Sequence[str]
 
 
-def pipeline(observed: ObservedPipeline, *, keep: bool = False) -> Pipeline:
-    """Facts of an observed pipeline. With `keep`, counts are stored for the next page (`hour_counts`)."""
+def pipeline(observed: ObservedPipeline, *, since_ms: int | None = None, keep: bool = False) -> Pipeline:
+    """Facts of an observed pipeline. The table of days has the changes since `since_ms`, by default since a day ago.
+
+    With `keep`, counts are stored for the next page (`count_cache`).
+    """
     definition, tables, runs = observed.definition, observed.tables, observed.tail.runs
     shown, versions = observed.tail.in_force[:RUNS_SHOWN], runs[0].versions if runs else {}
     refused_rows, late = refused(definition, tables, shown) if runs else [], late_hours(definition, tables, versions)
     on_page = [*(anchor_of(rows.reason) for rows in refused_rows), *(["late"] if late else []), "results"]
+    row, since_ms = overview(observed), observed.now_ms - UNITS["d"] if since_ms is None else since_ms
     marks = {batch.batch_id: mark(batch) for batch in observed.checked}
     return Pipeline(
         as_of_ms=observed.now_ms,
-        overview=overview(observed),
+        overview=row,
         definition=definition,
         newest_event_ms=newest_event_ms(shown),
         in_flight_count=observed.status.windows_in_flight,
         in_flight=in_flight(definition, tables, versions),
         waiting=_waiting(observed),
+        days=days(definition, tables, observed.tail, row.final_ms, since_ms, keep=keep),
         changes=changes(tables, runs, observed.now_ms, is_whole=observed.tail.is_whole),
         hours=hours(definition, tables, shown, keep=keep),
         hour_notes=[*hour_notes(definition)],
@@ -221,8 +228,8 @@ def _late_span(observed: ObservedPipeline, run: RecentRun) -> TimeRange:
     if sum(file.rows for file in files) <= LATE_READ or newest_ms is None:
         return EVER
     span = EVER
-    for days in WHAT_IF_DAYS:
-        span = TimeRange(newest_ms - days * UNITS["d"], newest_ms + 1)
+    for back in WHAT_IF_DAYS:
+        span = TimeRange(newest_ms - back * UNITS["d"], newest_ms + 1)
         if sum(file.rows for file in overlapping(files, "event_time", "event_time", span)) <= LATE_READ:
             break
     return span

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import jinja2
 
-from windowlib.definition.instants import instant
+from windowlib.definition.instants import instant, iso_instant
 from windowlib.definition.plurals import counted
 from windowlib.definition.toml.durations import format_duration
 from windowlib.inspection.late.events import how_late
@@ -32,8 +32,12 @@ from windowlib.pages.trends import Measure
 from windowlib.pages.words import (
     age,
     ago,
+    amount,
     check_strip,
     check_words,
+    day_words,
+    difference,
+    final_words,
     measure,
     minute,
     moment,
@@ -45,6 +49,7 @@ from windowlib.quality.check import number_in_words
 
 TEMPLATES = Path(__file__).with_name("templates")
 SECTIONS = (
+    ("days", "Days"),
     ("changes", "Since yesterday"),
     ("hours", "By event hour"),
     ("trends", "Trends"),
@@ -186,6 +191,11 @@ def _environment() -> jinja2.Environment:
         "range": range_words,
         "ago": ago,
         "age": age,
+        "amount": amount,
+        "day": day_words,
+        "difference": difference,
+        "final_words": final_words,
+        "iso": iso_instant,
         "moment": moment,
         "sparkline": sparkline,
         "count": lambda value: "–" if value is None else f"{value:,}",

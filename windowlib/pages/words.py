@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
+from zoneinfo import ZoneInfo
 
 from windowlib.definition.instants import instant, nearest_utc
 from windowlib.definition.plurals import counted
 from windowlib.definition.toml.durations import LONGEST_MS, UNITS, format_duration
 from windowlib.model.rerun import TimeRange
+from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.pages.day_counts import Number
+from windowlib.pages.days import Days
 from windowlib.pages.history import CheckHistory
 from windowlib.pages.overview import CheckMark
 from windowlib.pages.trends import Measure, Trend
@@ -56,19 +61,80 @@ def minute(time_ms: int | None) -> str:
     return f"{shown[: len('1970-01-01 00:00')]} UTC" if shown.endswith(" UTC") else shown
 
 
-def moment(time_ms: int | None, as_of_ms: int) -> str:
+def moment(time_ms: int | None, as_of_ms: int, zone: str = "UTC") -> str:
     """A time to the minute, for a column whose head names the zone. Has the year if it is not that of `as_of_ms`.
 
     >>> moment(61_000, 0), moment(61_000, 2**41), moment(None, 0), moment(2**63 - 1, 0)
     ('1 Jan 00:01', '1 Jan 1970 00:01', '–', 'the end of time')
+    >>> moment(0, 0, "Asia/Tokyo")
+    '1 Jan 09:00'
     """
     if time_ms is None:
         return "–"
     if not instant(time_ms).endswith(" UTC"):
         return instant(time_ms)
-    when = nearest_utc(time_ms)
-    year = "" if when.year == nearest_utc(as_of_ms).year else f" {when.year}"
-    return f"{when.day} {when:%b}{year} {when:%H:%M}"
+    when = nearest_utc(time_ms).astimezone(ZoneInfo(zone))
+    return f"{day_words(when.date(), as_of_ms)} {when:%H:%M}"
+
+
+def day_words(day: date, as_of_ms: int) -> str:
+    """A day. Has the year if it is not that of `as_of_ms`.
+
+    >>> day_words(date(1970, 3, 5), 0), day_words(date(2026, 3, 5), 0)
+    ('5 Mar', '5 Mar 2026')
+    """
+    year = "" if day.year == nearest_utc(as_of_ms).year else f" {day.year}"
+    return f"{day.day} {day:%b}{year}"
+
+
+def final_words(days: Days, as_of_ms: int) -> str:
+    """Sentences that say up to when results are final, and which day is not.
+
+    >>> final_words(Days("UTC", 3_600_000, 0, first_open=date(1970, 1, 1), open_until_ms=86_399_999), 0)
+    'Final up to 1 Jan 01:00 UTC. 1 Jan is not final: its windows may change until the watermark passes 2 Jan 00:00.'
+    >>> final_words(Days("UTC", None, 0, why_none="windows have no end in time"), 0)
+    'No day is ever final: windows have no end in time.'
+    """
+    if days.why_none:
+        return f"No day is ever final: {days.why_none}."
+    if days.all_final:
+        return "Every day is final: the input was declared complete."
+    if days.final_ms in (None, MIN_WATERMARK):
+        final = "Nothing is final yet."
+    else:
+        final = f"Final up to {moment(days.final_ms, as_of_ms, days.zone)} {days.zone}."
+    if days.first_open is None or days.open_until_ms is None:
+        return final
+    return (
+        f"{final} {day_words(days.first_open, as_of_ms)} is not final: its windows may change until the watermark"
+        f" passes {moment(days.open_until_ms + 1, as_of_ms, days.zone)}."
+    )
+
+
+def amount(value: Number | None) -> str:
+    """A value of an aggregate.
+
+    >>> from decimal import Decimal
+    >>> amount(1234), amount(Decimal("1234.50")), amount(0.123456789), amount(12345.678), amount(None)
+    ('1,234', '1,234.50', '0.1235', '12,345.68', '–')
+    """
+    if not isinstance(value, float):
+        return "–" if value is None else f"{value:,}"
+    return f"{value:,.2f}" if abs(value) >= 100 else f"{value:.4g}"
+
+
+def difference(now: Number | None, before: Number | None) -> str:
+    """Change of a value; empty if it did not change or one of both is not known.
+
+    >>> from decimal import Decimal
+    >>> difference(12, 10), difference(Decimal("1.00"), Decimal("4.00")), difference(1, 1), difference(1, None)
+    ('+2 (+20.0 %)', '-3.00 (-75.0 %)', '', '')
+    """
+    if now is None or before is None or now == before:
+        return ""
+    change = now - before if type(now) is type(before) else float(now) - float(before)
+    percent = f" ({float(change) / abs(float(before)):+.1%})".replace("%", " %") if before else ""
+    return f"{'+' if change > 0 else ''}{amount(change)}{percent}"
 
 
 def age(time_ms: int | None, now_ms: int) -> str:

@@ -14,6 +14,7 @@ from windowlib.definition.sql.aggregates import check_expression
 from windowlib.definition.toml import masters
 from windowlib.definition.toml.fields import (
     Address,
+    Columns,
     Folder,
     ImportPath,
     KeptCuts,
@@ -25,6 +26,7 @@ from windowlib.definition.toml.fields import (
     Section,
     Share,
     Tags,
+    TimeZone,
     Variable,
     duration,
     resolved,
@@ -128,6 +130,13 @@ class Pages(Section):
         default=(),
         description='columns such as ["user_id"]; no page shows their values, aggregates that read them, or rows of the'
         " source",
+    )
+    headline: Columns | None = Field(
+        default=None,
+        description='outputs that the table of days adds up, such as ["revenue"]; default: the first three numbers',
+    )
+    time_zone: TimeZone = Field(
+        default="UTC", description='zone of the days on the pages, such as "Europe/Berlin"; windows do not depend on it'
     )
 
 
