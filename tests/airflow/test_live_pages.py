@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import html
 import json
 import os
 import re
@@ -104,6 +105,7 @@ def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Get:
         ("/clicks/", 200, "1 new file waits for the next run"),
         ("/clicks/", 200, '<a href="../../dags/windows_clicks">its DAG</a>'),
         ("/clicks/", 200, '<a href="../../dags/windows_clicks/runs">its runs</a>'),
+        ("/clicks/?since=yesterday", 200, "The first run makes the first batch"),
         ("/clicks/results", 200, "No result matches among the newest."),
         ("/clicks/results?from=yesterday", 200, "is not a time"),
         ("/clicks/results?key.user=%3Cscript%3E", 200, 'value="&lt;script&gt;"'),
@@ -227,6 +229,23 @@ def test_an_edited_definition_is_shown_by_the_columns_that_the_tables_have(
     file.write_text(text + '[pages]\nhide = ["account"]\n', encoding="utf-8")
     hiding = load_definition(file).model_copy(update={"store": made.store})
     assert not re.search(r"u\d", live_pages.search_page(hiding, {"key.user": "u1"}, wall_clock_ms()))
+
+
+@pytest.mark.parametrize(
+    ("since", "text"),
+    [
+        ("2020-01-01 00:00 UTC", "the change since 1 Jan 2020 00:00"),
+        ("1", "In small: the change since"),
+        ("7", "batch 7 is not among the newest batches"),
+        ("yesterday", "is not a time"),
+    ],
+)
+def test_results_are_compared_with_a_moment_or_a_batch(
+    after_one: Path, tmp_path: Path, live_pages: ModuleType, since: str, text: str
+) -> None:
+    page = html.unescape(live_pages.page(made_by_hand(after_one, tmp_path), wall_clock_ms(), since))
+    assert text in page
+    assert f'name="since" value="{since}"' in page
 
 
 def test_the_page_of_a_preview_that_was_applied_says_so(

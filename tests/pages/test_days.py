@@ -27,6 +27,7 @@ from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.pages import day_counts
 from windowlib.pages.days import DayReader, Days, days
 from windowlib.pages.newest_rows import RecentRun, Tail
+from windowlib.pages.plots import headline_plots
 from windowlib.storage.disk import Disk
 
 HOUR_MS = 3_600_000
@@ -109,12 +110,27 @@ def test_after_the_end_of_the_input_every_day_is_final(tmp_path: Path) -> None:
     assert (found.all_final, found.first_open) == (True, None)
 
 
+def test_a_watermark_before_all_calendars_makes_nothing_final(tmp_path: Path) -> None:
+    found = of_results(definition(tmp_path, 'time_zone = "America/New_York"'), [result(DAY_MS)], -(2**62))
+    assert (found.first_open, found.days[-1].is_final) == (date(1970, 1, 1), False)
+
+
 def test_values_add_up_by_their_aggregate(tmp_path: Path) -> None:
     rows = [result(DAY_MS, 2**62, "1.10"), result(DAY_MS - 5, 2**62, "2.20"), result(DAY_MS - 5, 4, "0.05")]
     found = of_results(definition(tmp_path, 'headline = ["clicks", "revenue", "most", "average"]'), rows)
     total = 2**63 + 4  # more than 64 bits
     assert [*found.days[-1].values] == [total, Decimal("3.35"), float(2**62), pytest.approx(total / 3)]
     assert [output.combine for output in found.headline] == ["sum", "sum", "max", "mean"]
+
+
+def test_headline_values_are_drawn_by_day(tmp_path: Path) -> None:
+    found = of_results(definition(tmp_path), [result(DAY_MS, 4), result(2 * DAY_MS, 2, "0.00")], DAY_MS)
+    clicks, revenue, most = headline_plots(found)
+    assert [(bar.kind, bar.title) for bar in clicks.plot.bars] == [
+        ("events", "1 Jan: 4"), ("flight", "2 Jan: 2, not final"),
+    ]  # fmt: skip
+    assert clicks.plot.bars[0].height == 2 * clicks.plot.bars[1].height
+    assert (revenue.plot.bars[1].height, most.title) == (0, "most")
 
 
 def test_the_first_three_numbers_are_the_headline_unless_hidden(tmp_path: Path) -> None:
@@ -152,14 +168,16 @@ def test_late_and_refused_rows_count_in_the_day_of_their_event(tmp_path: Path) -
     tables = Tables(made.store)
     late = pa.schema([("event_time", STAMP), ("readmitted_by", pa.int64())])
     rows = [{"event_time": utc(DAY_MS), "readmitted_by": None}, {"event_time": utc(DAY_MS), "readmitted_by": 4}]
-    refused = [{"event_time": utc(DAY_MS - 1)}, {"event_time": None}]
+    refused = [{"event_time": utc(time_ms)} for time_ms in (DAY_MS - 1, 0, DAY_MS, 900 * DAY_MS)] + [
+        {"event_time": None}
+    ]
     versions = {
         "results": put(tables, "results", RESULTS, [result(DAY_MS)]),
         "late_events": put(tables, "late_events", late, rows),
         "quarantine": put(tables, "quarantine", pa.schema([("event_time", STAMP)]), refused),
     }
     found = days(made, tables, tail(run(1, 0, versions)), None, since_ms=-1).days
-    assert [(day.late, day.refused) for day in found[-2:]] == [(1, 0), (0, 1)]
+    assert [(day.late, day.refused) for day in found[-2:]] == [(1, 1), (0, 2)]
 
 
 def test_a_rerun_marks_a_day_that_was_final(tmp_path: Path) -> None:

@@ -21,12 +21,15 @@ from windowlib.definition.toml.source import Source
 from windowlib.delta.tables import Tables
 from windowlib.inspection.lineage.cuts import EVER, asked_range
 from windowlib.ledger import last_error
+from windowlib.ledger.rerun_request import time_ms
 from windowlib.model.errors import WindowError
+from windowlib.pages.newest_rows import Tail
 from windowlib.pages.overview import Overview, overviews, unreadable
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.pipeline_state import observe_pipeline
 from windowlib.pages.render import PageLinks, SearchResult, home_page, pipeline_page, problem_page, results_page
 from windowlib.pages.rows import ResultFilter, TextRows, results
+from windowlib.publication.key import CannotLook
 
 FRESH_MS = 30_000
 DAGS = "../../dags"  # from the page of a pipeline
@@ -76,8 +79,11 @@ def _row(definition: Definition, now_ms: int) -> Overview:
 
 
 def _page(definition: Definition, now_ms: int) -> str:
-    place = replace(PIPELINE, dag=f"{DAGS}/{quote(dag_id(definition), safe='')}")
-    return pipeline_page(pipeline(observe_pipeline(definition, now_ms)), place)
+    return pipeline_page(pipeline(observe_pipeline(definition, now_ms)), _place(definition))
+
+
+def _place(definition: Definition) -> PageLinks:
+    return replace(PIPELINE, dag=f"{DAGS}/{quote(dag_id(definition), safe='')}")
 
 
 _ROWS, _PAGES = Cache(_row), Cache(_page)
@@ -96,12 +102,34 @@ def home(
     return home_page(sorted(rows, key=lambda row: row.order), now_ms, HOME, next_runs)
 
 
-def page(definition: Definition, now_ms: int) -> str:
-    """Page of a pipeline. If its tables cannot be read, a page with the reason."""
+def page(definition: Definition, now_ms: int, since: str = "") -> str:
+    """Page of a pipeline. If its tables cannot be read, a page with the reason.
+
+    With `since`, a time or a batch, the page shows how results have changed since then.
+    """
     try:
-        return _PAGES.get(definition, now_ms)
+        return _compared(definition, now_ms, since) if since else _PAGES.get(definition, now_ms)
     except (WindowError, OSError):
         return problem_page(_row(definition, now_ms), now_ms, PIPELINE)
+
+
+def _compared(definition: Definition, now_ms: int, since: str) -> str:
+    observed, since_ms, problem = observe_pipeline(definition, now_ms), None, None
+    try:
+        since_ms = _since_ms(observed.tail, since)
+    except WindowError as error:
+        problem = str(error)
+    return pipeline_page(pipeline(observed, since_ms=since_ms), replace(_place(definition), since=since), problem)
+
+
+def _since_ms(tail: Tail, since: str) -> int:
+    """Time of a moment, or of the commit of a batch. Raises `CannotLook`."""
+    if not since.isdecimal():
+        return time_ms("since", since)
+    for run in tail.runs:
+        if run.batch_id == int(since):
+            return run.at_ms
+    raise CannotLook(f"batch {since} is not among the newest batches. Give a newer batch, or a time")
 
 
 def page_of_broken(broken: BrokenPipelines, now_ms: int) -> str:

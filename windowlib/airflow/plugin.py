@@ -103,14 +103,14 @@ def show_results(name: str, request: Request, user: User) -> HTMLResponse:
 
 
 @app.get("/{name}/")
-def show_pipeline(name: str, user: User) -> HTMLResponse:
+def show_pipeline(name: str, user: User, since: str = "") -> HTMLResponse:
     """Page of a pipeline. For a broken definition, a page with the reason."""
     from windowlib.airflow.live_pages import page, page_of_broken
 
     for pipeline in _broken():
         if pipeline.name == name and may_read(user, pipeline.dag_id):
             return _answer(page_of_broken(pipeline, _now_ms()))
-    return _answer(page(_pipeline(name, user), _now_ms()))
+    return _answer(page(_pipeline(name, user), _now_ms(), since.strip()))
 
 
 def may_read(user: Any, dag: str) -> bool:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from windowlib.definition.definition import Definition
-from windowlib.definition.instants import time_of
+from windowlib.definition.instants import time_of, utc
 from windowlib.definition.toml.durations import UNITS
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.tables import Tables
@@ -29,6 +29,7 @@ from windowlib.storage.object_file import opened
 FILE = "pages/days.json"
 BY_DEFAULT = 3  # outputs in the headline
 FURTHEST_MS = 400 * UNITS["d"]
+EARLIEST_MS, LATEST_MS = time_of(datetime(2, 1, 2, tzinfo=UTC)), time_of(datetime(9998, 12, 30, tzinfo=UTC))
 Number: TypeAlias = int | float | Decimal
 
 
@@ -121,13 +122,18 @@ def start_ms(day: date, zone: ZoneInfo) -> int:
     return time_of(datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC))
 
 
-def day_of(time_ms: int, zone: ZoneInfo) -> date:
-    """Day of a time. Raises OverflowError outside Python's calendar.
+def local(time_ms: int, zone: ZoneInfo) -> datetime:
+    """A time in a zone. A time outside the years 2 to 9998 becomes the first or last of these years.
 
-    >>> day_of(-1, ZoneInfo("UTC")), day_of(0, ZoneInfo("Asia/Tokyo"))
-    (datetime.date(1969, 12, 31), datetime.date(1970, 1, 1))
+    >>> local(-1, ZoneInfo("UTC")).date(), local(0, ZoneInfo("Asia/Tokyo")).hour, local(-(2**62), ZoneInfo("UTC")).year
+    (datetime.date(1969, 12, 31), 9, 2)
     """
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms)).astimezone(zone).date()
+    return utc(min(max(time_ms, EARLIEST_MS), LATEST_MS)).astimezone(zone)
+
+
+def day_of(time_ms: int, zone: ZoneInfo) -> date:
+    """Day of a time, as in `local`."""
+    return local(time_ms, zone).date()
 
 
 def by_day(

@@ -13,16 +13,19 @@ numbers. Plots with their own axes, or with several series, would be a reason to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from windowlib.definition.instants import utc
 from windowlib.definition.plurals import counted
 from windowlib.definition.toml.durations import UNITS
+from windowlib.pages.days import Days
 from windowlib.pages.gaps import HOUR_MS
 from windowlib.pages.history import CheckHistory
 from windowlib.pages.hours import Hour
 from windowlib.pages.trends import Trend
+from windowlib.pages.words import amount
 from windowlib.quality.check import CheckResult
 
 HEIGHT, STEP = 72, 10
@@ -109,6 +112,33 @@ def check_plot(history: CheckHistory) -> Plot | None:
     return _plot(bars, outcomes[-1].low, outcomes[-1].high, "bounds")
 
 
+@dataclass(frozen=True, slots=True)
+class HeadlinePlot:
+    """A headline value by day, oldest day on the left. `words` describes the bars, `highest` the highest value."""
+
+    title: str
+    plot: Plot
+    words: str
+    highest: str
+
+
+def headline_plots(days: Days) -> Iterator[HeadlinePlot]:
+    """Yields a plot for each headline value with at least two days. Values below 0 are not drawn."""
+    shown = days.days[::-1]
+    for place, output in enumerate(days.headline):
+        values = [(day, value) for day in shown if (value := day.values[place]) is not None and isfinite(value)]
+        highest = max((value for _, value in values), default=0)
+        if len(values) < 2 or highest <= 0:
+            continue
+        texts = [f"{day.day:%-d %b}: {amount(value)}{'' if day.is_final else ', not final'}" for day, value in values]
+        bars = [
+            (float(value), "events" if day.is_final else "flight", text)
+            for (day, value), text in zip(values, texts, strict=True)
+        ]
+        words = f"{output.name} by day: {'; '.join(texts)}"
+        yield HeadlinePlot(output.name, _plot(bars, None, None, ""), words, amount(highest))
+
+
 def _plot(values: Sequence[tuple[float, str, str]], low: float | None, high: float | None, band: str) -> Plot:
     """Plot of values in front of a band between the bounds. Without bounds, the plot has no band.
 
@@ -184,10 +214,10 @@ def _day(start_ms: int, hours: Sequence[Hour], highest: int) -> DayPlot:
         if hour.is_gap:
             y -= GAP_HEIGHT  # late events are drawn above the gap
             bars.append(Bar(x, y, DAY_STEP - 1, GAP_HEIGHT, "gap", title))
-        for kind, amount, _ in _parts(hour):
-            height = (DAY_HEIGHT - GAP_HEIGHT) * amount / highest if highest else 0.0
+        for kind, number, _ in _parts(hour):
+            height = (DAY_HEIGHT - GAP_HEIGHT) * number / highest if highest else 0.0
             y -= height
-            if amount:
+            if number:
                 bars.append(Bar(x, round(y, 2), DAY_STEP - 1, round(height, 2), kind, title))
     name = f"{utc(start_ms):%a %-d %b}"
     return DayPlot(name, bars, f"{name}: {_in_words(hours)}", _in_words(hours, short=True))
@@ -207,11 +237,11 @@ def _parts(hour: Hour) -> list[tuple[str, int, str]]:
 def _in_words(hours: Sequence[Hour], *, short: bool = False) -> str:
     totals: dict[str, int] = {}
     for hour in hours:
-        for _, amount, words in _parts(hour):
-            totals[words] = totals.get(words, 0) + amount
+        for _, number, words in _parts(hour):
+            totals[words] = totals.get(words, 0) + number
     if short:
-        first, amount = next(iter(totals.items()))
-        return f"{counted(amount, first.partition(' ')[0])}, {totals['late']:,} late"
+        first, number = next(iter(totals.items()))
+        return f"{counted(number, first.partition(' ')[0])}, {totals['late']:,} late"
     missing = sum(hour.is_gap for hour in hours)
     parts = [counted(amount, words) if words in THINGS else f"{amount:,} {words}" for words, amount in totals.items()]
     if hours[0].events is not None:

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import jinja2
 
+from windowlib.definition.commands import to_paste
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.definition.plurals import counted
 from windowlib.definition.toml.durations import format_duration
@@ -26,7 +27,7 @@ from windowlib.pages.compiled import TemplateCache
 from windowlib.pages.history import anchor_of
 from windowlib.pages.overview import Overview
 from windowlib.pages.pipeline import Pipeline
-from windowlib.pages.plots import check_plot, days, gaps, highest_hour, plot, sparkline
+from windowlib.pages.plots import check_plot, days, gaps, headline_plots, highest_hour, plot, sparkline
 from windowlib.pages.rows import TextRows
 from windowlib.pages.trends import Measure
 from windowlib.pages.words import (
@@ -38,9 +39,11 @@ from windowlib.pages.words import (
     day_words,
     difference,
     final_words,
+    is_numeric,
     measure,
     minute,
     moment,
+    percent,
     range_words,
     strip_words,
     trend_words,
@@ -50,16 +53,14 @@ from windowlib.quality.check import number_in_words
 TEMPLATES = Path(__file__).with_name("templates")
 SECTIONS = (
     ("days", "Days"),
-    ("changes", "Since yesterday"),
-    ("hours", "By event hour"),
+    ("changes", "Changes"),
     ("trends", "Trends"),
     ("checks", "Checks"),
-    ("runs", "Runs"),
-    ("quarantine", "Quarantine"),
-    ("late", "Late events"),
-    ("flight", "In flight"),
-    ("results", "Results"),
+    ("quarantine", "Refused"),
+    ("late", "Late"),
     ("decided", "Decisions"),
+    ("results", "Results"),
+    ("internals", "Internals"),
 )
 
 
@@ -69,8 +70,8 @@ class PageLinks:
     exist.
 
     `airflow` links to Airflow's own pages, `dags` to the folder of its DAG pages, `dag` to the page of the pipeline's
-    DAG. `is_static` is True if the pages are files. Such pages do not refresh, and they contain their
-    Content-Security-Policy.
+    DAG. `since` is the moment or batch that a reader typed, with which results are compared. `is_static` is True if the
+    pages are files. Such pages do not refresh, and they contain their Content-Security-Policy.
     """
 
     pipeline: Callable[[str], str]
@@ -79,6 +80,7 @@ class PageLinks:
     airflow: str | None = None
     dag: str | None = None
     dags: str | None = None
+    since: str = ""
     is_static: bool = True
 
 
@@ -119,9 +121,10 @@ def problem_page(row: Overview, as_of_ms: int, place: PageLinks) -> str:
     return _page("problem.html.jinja", as_of_ms, place, row=row, home=place.home)
 
 
-def pipeline_page(facts: Pipeline, place: PageLinks) -> str:
-    """Page of one pipeline."""
+def pipeline_page(facts: Pipeline, place: PageLinks, problem: str | None = None) -> str:
+    """Page of one pipeline. `problem` is a problem with `place.since`."""
     plots = [(trend, plot(trend, lambda value, trend=trend: measure(value, trend.measure))) for trend in facts.trends]  # type: ignore[misc]
+    engine_plots = [(trend, shape) for trend, shape in plots if trend.is_of_engine]
     sections = [("decision", "Decide"), *SECTIONS] if facts.waiting else SECTIONS
     step_ms = facts.gap_step_ms
     by_events = bool(facts.hours) and facts.hours[0].events is not None
@@ -136,7 +139,12 @@ def pipeline_page(facts: Pipeline, place: PageLinks) -> str:
         dags=place.dags,
         sections=sections,
         results_link=place.results,
-        plots=plots,
+        since=place.since,
+        problem=problem,
+        run_command=to_paste("run", facts.definition.file),
+        plots=[pair for pair in plots if pair not in engine_plots],
+        engine_plots=engine_plots,
+        headline_plots=[*headline_plots(facts.days)],
         days=days(facts.hours),
         legend=[*legend, ("late", "late, in no window"), *([] if step_ms is None else [("gap", "gap")])],
         highest_hour=highest_hour(facts.hours),
@@ -210,6 +218,8 @@ def _environment() -> jinja2.Environment:
         "check_plot": check_plot,
         "check_words": check_words,
         "number": number_in_words,
+        "percent": percent,
+        "is_numeric": is_numeric,
         "anchor": anchor_of,
         "in_path": partial(quote, safe=""),
     }

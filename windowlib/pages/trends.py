@@ -11,6 +11,7 @@ from windowlib.pages.newest_rows import RecentRun
 from windowlib.plans.admission import REASONS
 from windowlib.quality.bands import usual
 
+OF_ENGINE = ("Watermark lag", "Windows in flight", "Run time", "Throughput")
 LIVE_MS = 3 * UNITS["d"]  # data further behind the clock are not live, so their lag is not shown
 
 
@@ -34,13 +35,17 @@ class TrendPoint:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A figure over batches, oldest first. `usual` is the expected range (lowest, highest), or None."""
+    """A figure over batches, oldest first. `usual` is the expected range (lowest, highest), or None.
+
+    `is_of_engine`: the figure is about runs and state, not about the data.
+    """
 
     title: str
     measure: Measure
     points: Sequence[TrendPoint]
     usual: tuple[float, float] | None
     explains: str
+    is_of_engine: bool = False
 
     @property
     def newest(self) -> TrendPoint:
@@ -80,7 +85,7 @@ def _trend(
     if len(points) < 2 or not any(point.value for point in points):
         return None
     before = [point.value for point in points[:-1] if point.batch_id not in troubled]
-    return Trend(title, measure, points, usual(before), explains)
+    return Trend(title, measure, points, usual(before), explains, title in OF_ENGINE)
 
 
 def _figure(name: str) -> Callable[[RecentRun], float | None]:

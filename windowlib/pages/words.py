@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import date
 from zoneinfo import ZoneInfo
@@ -11,13 +12,15 @@ from windowlib.definition.plurals import counted
 from windowlib.definition.toml.durations import LONGEST_MS, UNITS, format_duration
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
-from windowlib.pages.day_counts import Number
+from windowlib.pages.day_counts import Number, local
 from windowlib.pages.days import Days
 from windowlib.pages.history import CheckHistory
 from windowlib.pages.overview import CheckMark
+from windowlib.pages.rows import TextRows
 from windowlib.pages.trends import Measure, Trend
 
 CHECKS_MARKED = 20
+NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?(e[+-]\d+)?")
 
 
 def rough(duration_ms: float) -> str:
@@ -73,7 +76,7 @@ def moment(time_ms: int | None, as_of_ms: int, zone: str = "UTC") -> str:
         return "–"
     if not instant(time_ms).endswith(" UTC"):
         return instant(time_ms)
-    when = nearest_utc(time_ms).astimezone(ZoneInfo(zone))
+    when = local(time_ms, ZoneInfo(zone))
     return f"{day_words(when.date(), as_of_ms)} {when:%H:%M}"
 
 
@@ -123,18 +126,41 @@ def amount(value: Number | None) -> str:
     return f"{value:,.2f}" if abs(value) >= 100 else f"{value:.4g}"
 
 
+def is_numeric(rows: TextRows, column: int) -> bool:
+    """Tests if all cells of a column are numbers or nulls, and at least one is a number.
+
+    >>> rows = TextRows(["user", "clicks"], [["u1", "1,234"], ["2", "null"], ["3", "-0.5"]])
+    >>> is_numeric(rows, 0), is_numeric(rows, 1)
+    (False, True)
+    """
+    cells = {row[column] for row in rows.cells} - {"null"}
+    return bool(cells) and all(NUMBER.fullmatch(cell) for cell in cells)
+
+
 def difference(now: Number | None, before: Number | None) -> str:
     """Change of a value; empty if it did not change or one of both is not known.
 
     >>> from decimal import Decimal
     >>> difference(12, 10), difference(Decimal("1.00"), Decimal("4.00")), difference(1, 1), difference(1, None)
-    ('+2 (+20.0 %)', '-3.00 (-75.0 %)', '', '')
+    ('+2', '-3.00', '', '')
     """
     if now is None or before is None or now == before:
         return ""
-    change = now - before if type(now) is type(before) else float(now) - float(before)
-    percent = f" ({float(change) / abs(float(before)):+.1%})".replace("%", " %") if before else ""
-    return f"{'+' if change > 0 else ''}{amount(change)}{percent}"
+    if isinstance(now, float) or isinstance(before, float):
+        change: Number = float(now) - float(before)
+    else:
+        change = now - before
+    return f"{'+' if change > 0 else ''}{amount(change)}"
+
+
+def percent(now: Number, before: Number) -> str:
+    """Change of a value in percent of the value before; empty if that was 0.
+
+    >>> percent(12, 10), percent(-3, -2), percent(1, 0)
+    ('+20.0 %', '-50.0 %', '')
+    """
+    share = (float(now) - float(before)) / abs(float(before)) if before else None
+    return "" if share is None else f"{share:+.1%}".replace("%", " %")
 
 
 def age(time_ms: int | None, now_ms: int) -> str:
@@ -159,13 +185,14 @@ def measure(value: float, kind: Measure) -> str:
     """A value with its unit.
 
     >>> measure(0.0123, Measure.SHARE), measure(1234.0, Measure.COUNT), measure(90_000, Measure.DURATION)
-    ('1.2 %', '1,234', '1m 30s')
-    >>> measure(1234.5, Measure.RATE), measure(0.00001, Measure.SHARE), measure(7.5, Measure.COUNT)
-    ('1,234 a second', '< 0.1 %', '7.5')
+    ('1.23 %', '1,234', '1m 30s')
+    >>> measure(1234.5, Measure.RATE), measure(0.00001, Measure.SHARE), measure(0.5, Measure.SHARE)
+    ('1,234 a second', '< 0.01 %', '50.0 %')
     """
     match kind:
         case Measure.SHARE:
-            return "< 0.1 %" if 0 < value < 0.0005 else f"{value:.1%}".replace("%", " %")
+            shown = f"{value:.{2 if 0 < value < 0.1 else 1}%}"
+            return "< 0.01 %" if 0 < value < 0.00005 else shown.replace("%", " %")
         case Measure.DURATION:
             return rough(value)
         case Measure.RATE:
