@@ -1,4 +1,5 @@
-# Everything stays in this folder: .venv (Python), .jars (windowlib's cache: JARs, class archive), .airflow (its home).
+# Everything stays in this folder: .venv (Python), .jars (windowlib's cache: JARs, class archive), .airflow (its home),
+# .servers (object stores for tests, fetched by the first test that needs them).
 # `make` prints help.
 
 PYTHON ?= python3
@@ -89,7 +90,7 @@ airflow: setup  ## a local Airflow with the pipelines of dags/pipelines, until C
 	@$(RUN) docs.local_airflow
 
 clean:  ## remove environment, JARs, Airflow's home, demo and caches; local/ (files and tables) stays
-	rm -rf .venv .jars .flink .airflow demo dist docs/_site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .jars .flink .servers .airflow demo dist docs/_site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Two stamps: the locked packages, and the project itself on top of them.

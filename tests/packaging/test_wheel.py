@@ -87,7 +87,17 @@ def test_each_dependency_is_in_the_lock() -> None:
 def test_the_extras(wheel: Path) -> None:
     [metadata] = [name for name in names(wheel) if name.endswith("/METADATA")]
     declared = email.message_from_bytes(zipfile.ZipFile(wheel).read(metadata))
-    assert declared.get_all("Provides-Extra") == ["airflow", "dev", "docs", "openlineage", "sail", "spark"]
+    assert declared.get_all("Provides-Extra") == [
+        "airflow",
+        "azure",
+        "dev",
+        "docs",
+        "gcs",
+        "openlineage",
+        "s3",
+        "sail",
+        "spark",
+    ]
     needs = {re.split(r"[^\w-]", one)[0] for one in declared.get_all("Requires-Dist") or [] if "extra ==" not in one}
     assert needs == {"deltalake", "platformdirs", "psutil", "pyarrow", "pydantic", "rich", "sqlglot", "typer"}
 
