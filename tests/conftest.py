@@ -26,6 +26,8 @@ from tests.support.order import longest_first
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.support.object_servers import Server
+
 
 HERE = Path(__file__).parent
 settings.register_profile("windowlib", deadline=None)  # how long one example takes depends on the machine's other work
@@ -195,3 +197,28 @@ def folder(after_three: Path, tmp_path: Path) -> Path:
     """A copy of it, for one test."""
     shutil.copytree(after_three, tmp_path / "pipeline")
     return tmp_path / "pipeline"
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """An S3 server with an empty bucket."""
+    from tests.support.object_servers import NoServer, s3proxy
+
+    try:
+        with s3proxy(tmp_path_factory.mktemp("s3proxy")) as server:
+            yield server
+    except NoServer as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """An Azure server with an empty container, behind a proxy that lists as Azure does."""
+    from tests.support.fault_proxy import fault_proxy
+    from tests.support.object_servers import NoServer, azurite
+
+    try:
+        with azurite(tmp_path_factory.mktemp("azurite")) as server, fault_proxy(server.port) as proxy:
+            yield server.behind(proxy.port)
+    except NoServer as reason:
+        pytest.skip(str(reason))

@@ -7,12 +7,18 @@ import inspect
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
+import boto3
 import pytest
+from botocore.credentials import RefreshableCredentials
 
 from tests.support.private_apis import OF_AIRFLOW, holds, listed, printed
 from windowlib.engines import jvm, setup_cds
+from windowlib.storage.bucket import BucketAddress
+from windowlib.storage.credentials import usual_access
 
 
 @pytest.mark.parametrize(
@@ -86,3 +92,11 @@ print(json.dumps([before, "scipy.stats._distn_infrastructure" in sys.modules, sy
 @holds("quality/judge.py", "sys.modules")
 def test_seldom_used_packages_are_imported_when_used() -> None:
     assert json.loads(printed([sys.executable, "-c", JUDGE])) == [False, True, None]
+
+
+@holds("storage/credentials.py", "_expiry_time")
+def test_aws_credentials_of_a_role_tell_when_they_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = datetime.now(UTC) + timedelta(hours=1)
+    role = RefreshableCredentials("key", "secret", "token", end, lambda: {}, "assume-role")
+    monkeypatch.setattr(boto3, "Session", lambda: SimpleNamespace(get_credentials=lambda: role, region_name=None))
+    assert usual_access(BucketAddress("s3", "events")).source().expires_at == end

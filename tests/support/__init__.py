@@ -17,6 +17,7 @@ drawn_pipelines.py    pipelines and files drawn by Hypothesis
 event_frames.py       frames of events, as admission leaves them to a plan
 every_aggregate.py    SQL of every aggregate function
 every_type.py         rows with values of each type
+fault_proxy.py        an HTTP proxy that makes chosen requests go wrong
 faults.py             mistakes planted in a copy of the project, for the tests of the core
 follower.py           a consumer of result_changes
 from_scratch.py       windows of all events at once
@@ -29,6 +30,7 @@ log_files.py          files of a table's log on a disk
 long_history.py       a pipeline with thousands of batches
 matrix/               aggregates of every type over hostile values, with their exact results
 named_columns.py      a pipeline whose columns have given names
+object_servers/       servers of object stores, and stores on them
 on_cluster.py         all batches of clicks, on the cluster that a definition names
 on_sail.py            the next batches of clicks, on Sail
 order.py              the order of test files for several workers
@@ -37,8 +39,8 @@ own_code.py           an author's own function and aggregate, as text
 page_samples.py       pipelines whose pages are shown
 planting.py           a mistake planted in the running process
 private_apis.py       tests that hold lines of the page of private APIs
-recording_store.py    a store that counts requests and rounds, and fails or stops at a chosen request
 quick.py              settings of Spark for tests of a few rows
+recording_store.py    a store that counts requests and rounds, and fails or stops at a chosen request
 reference_engines.py  the operator, and the batch rule
 rerun_oracle.py       what a rerun must leave
 scenario_files.py     scenarios in TOML

@@ -35,6 +35,8 @@ from windowlib.ledger.reading import fold
 from windowlib.ledger.rows import BY_ITSELF, Claim, LedgerState, Plan, abandon_row, plan_row
 from windowlib.model.errors import ExpectationsFailed, TryAgain, WindowError
 from windowlib.storage import refusals
+from windowlib.storage.address import is_remote
+from windowlib.storage.probe import require_create_once
 from windowlib.storage.store import Store
 
 Clock = Callable[[], int]  # milliseconds since the epoch
@@ -250,6 +252,8 @@ class Ledger:
             written = entries.entry(state, rows, self.clock())
             after = entries.after(state, written)
             if version is None:
+                if is_remote(self.store.url):
+                    require_create_once(self.store)
                 version = delta_commits.create(table, LEDGER.schema())
             self._state = replace(after, version=small.append_rows(table, version, written))
 

@@ -90,7 +90,7 @@ class Disk:
 
     def create(self, path: str, data: bytes) -> bool:
         """Writes a file unless it exists. Tests if the file then holds `data`."""
-        return self._write(self.root / path, data, _link)
+        return self._write(self.root / path, data, _link) or self.get(path) == data
 
     def put(self, path: str, data: bytes | Iterable[bytes]) -> None:
         """Writes a file, or replaces its content atomically."""

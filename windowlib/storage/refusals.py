@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from windowlib.model.errors import TryAgain
+from windowlib.storage.credentials import AccessDenied
 from windowlib.storage.disk_scan import first_unreadable
 from windowlib.storage.store import Store
 
@@ -54,6 +55,8 @@ def refusal_of(
 
     `free_before` is the number of bytes that were free when the work on `batch_id` began.
     """
+    if isinstance(error, AccessDenied):
+        return None  # of an object store, with a sentence of its own
     then = f", and the next run finishes batch {batch_id}" if batch_id else " and run again"
     whole = "Nothing is lost, and no unfinished work is visible to readers"
     match _reason(error, store):

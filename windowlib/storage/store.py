@@ -78,7 +78,7 @@ class Store(Protocol):
         """
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Deletes objects, in one round. Ignores missing objects."""
+        """Deletes objects in any order, in one round. Ignores missing objects."""
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
         """Objects whose path begins with `prefix` and is greater than `after`, sorted by path.
