@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +12,13 @@ from deltalake import DeltaTable, Schema
 
 from tests.support.disks import folder_of
 from tests.support.log_files import file_of
+from tests.support.recording_store import Stopped, recorded
 from tests.support.simple_batches import Reader, arrive, compute_simply, no_spark, pipeline
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER, LEDGER
 from windowlib.delta import checkpoints, data_files, log_writing
 from windowlib.delta import commits as delta_commits
-from windowlib.delta.log import HINT, CutLog, check_can_open, last_checkpoint
+from windowlib.delta.log import HINT, CutLog, check_can_open, last_checkpoint, oldest_version
 from windowlib.delta.tables import Table
 from windowlib.maintenance.maintain import maintain
 from windowlib.publication.foreign_changes import foreign_changes
@@ -93,6 +95,22 @@ def test_a_commit_does_not_list_a_long_log(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(CutLog):
         check_can_open(Disk(tmp_path), 3)
     assert table.version() == newest + 1
+
+
+@pytest.mark.parametrize("killed_after", [1, 2, 3, 4])
+def test_a_killed_deletion_leaves_each_version_from_the_oldest_on(tmp_path: Path, killed_after: int) -> None:
+    table = replaced_often(tmp_path, 40)
+    log_files = checkpoints.superfluous(table.store, 35)
+    assert sum(".checkpoint" in file.path for file in log_files) == 2
+    with recorded(Disk(tmp_path)) as store:
+        store.record.stop_at = killed_after
+        with suppress(Stopped):
+            checkpoints.delete(store, log_files)
+        assert [len(store.record.requests)] == [killed_after]
+    oldest = oldest_version(table.store)
+    assert oldest == [0, 9, 19, 29][killed_after - 1]
+    for version in range(oldest, 41):
+        DeltaTable(tmp_path, version=version)
 
 
 @pytest.mark.parametrize("hint", ["", "{}", '{"version": 7}', "[]"])

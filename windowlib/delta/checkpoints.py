@@ -2,7 +2,7 @@
 
 A checkpoint repeats all entries before it, so that readers need not open these entries. `delete` removes the entries
 before the last checkpoint at or before the oldest kept version, so every kept version can still be opened. Checkpoints
-are on the disk before an entry is deleted, and entries are deleted oldest first.
+are stored before an entry is deleted. The first entry and old checkpoints are deleted before the other entries.
 
 A commit writes a checkpoint after as many entries as the table's settings say. A table that gained columns may need
 more settings than it was created with (`add_missing_settings`).
@@ -16,6 +16,7 @@ checkpoint, and later checkpoints build on that checkpoint.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -117,6 +118,18 @@ def superfluous(store: Store, oldest: int, worth: int = ENTRIES) -> list[ObjectI
     last = _last_checkpoint(store, oldest) or 0
     first = oldest if oldest - last >= worth else last  # `checkpoint` writes one of `oldest` before the deletion
     return [file for version, _, file in log.numbered(store) if version < first]
+
+
+def delete(store: Store, files: Sequence[ObjectInfo]) -> None:
+    """Deletes log files from `superfluous`.
+
+    A log begins with the entry of version 0 or with a checkpoint. These files are deleted first, the oldest first. So a
+    killed deletion leaves no beginning without the entries after it, although a storage deletes the rest in any order.
+    """
+    begins = [file.path for file in files if file.path == log.path_of(0) or ".checkpoint" in file.path]
+    for path in begins:
+        store.delete([path])
+    store.delete([file.path for file in files if file.path not in begins])
 
 
 def _last_checkpoint(store: Store, up_to: int) -> int | None:

@@ -201,7 +201,7 @@ def _delete(pipeline: HeldPipeline, plan: MaintenancePlan, record: MaintenanceRe
         if newest is not None:
             checkpoints.add_missing_settings(table)
             checkpoints.checkpoint(table, newest if oldest is None else oldest, plan.worth)
-        table.store.delete([file.path for file in plan.logs.get(name, [])])
+        checkpoints.delete(table.store, plan.logs.get(name, []))
 
     at_once(shorten, (*COMMIT_ORDER, *OUTSIDE))
     ledger.store.delete([path for paths in plan.others.values() for path in paths])
