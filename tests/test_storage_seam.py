@@ -65,6 +65,7 @@ MAY_ACCESS_FILES = {
     "definition/terms.py": DEFINITIONS,
     "definition/toml/file.py": DEFINITIONS,
     "definition/user_classes.py": OWN_CODE,
+    "definition/warehouse.py": "a file in the place of the tables' folder, named when a definition is loaded",
     "demo/files.py": DEMO,
     "demo/own_data.py": DEMO,
     "demo/pipelines.py": DEMO,

@@ -100,6 +100,24 @@ def test_the_environment_moves_the_warehouse(tmp_path: Path, monkeypatch: pytest
     assert folder_of(load_definition(write(tmp_path, {}))) == tmp_path / "elsewhere" / "clicks"
 
 
+def test_source_and_warehouse_may_be_in_object_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses = {"warehouse": '"s3://tables/shop/"', "source.path": '"gs://events/clicks/"'}
+    definition = load_definition(write(tmp_path, {**addresses, "source.moved_from": '"/data/clicks"'}))
+    assert (definition.store.url, definition.source.store.url) == ("s3://tables/shop/clicks", "gs://events/clicks")
+    assert definition.source.moved_from == Path("/data/clicks")
+    monkeypatch.setenv("WINDOWLIB_WAREHOUSE", "s3://others")
+    assert load_definition(definition.file).store.url == "s3://others/clicks"
+    monkeypatch.setenv("WINDOWLIB_WAREHOUSE", "s3://Others")
+    with pytest.raises(InvalidDefinition, match=r"^the variable WINDOWLIB_WAREHOUSE: s3://Others: no bucket can have"):
+        load_definition(definition.file)
+
+
+def test_credentials_in_an_address_are_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(InvalidDefinition, match="expected a bucket without credentials") as caught:
+        load_definition(write(tmp_path, {"warehouse": '"s3://key:SECRET@events/a"'}))
+    assert "SECRET" not in str(caught.value)
+
+
 def test_a_file_in_the_place_of_the_warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write(tmp_path, {"warehouse": '"clicks.toml/tables"'})
     with pytest.raises(InvalidDefinition) as refused:
@@ -147,7 +165,10 @@ def test_a_field_of_an_object_is_a_column_where_the_advice_is_followed(tmp_path:
         ({"name": '"Clicks"'}, 'name: has the wrong form, given "Clicks"; allowed: a-z, 0-9 and _'),
         ({"name": None}, "name: missing; allowed: a-z"),
         ({"warehose": '"w"'}, 'warehose: unknown key, given "w"; did you mean warehouse?; allowed: name, warehouse'),
-        ({"warehouse": '"s3://bucket"'}, "warehouse: must be a path on this machine"),
+        ({"warehouse": '"file:///tables"'}, "warehouse: must be a path on this machine"),
+        ({"warehouse": '"hdfs://tables/a"'}, "warehouse: hdfs:// is no known kind of storage: expected a path, `s3://"),
+        ({"source.path": '"s3:/events"'}, "source.path: s3:/ begins no address: expected two slashes"),
+        ({"source.moved_from": '"s3://Events"'}, "source.moved_from: s3://Events: no bucket can have the name"),
         ({"source.format": '"parqet"'}, 'source.format: given "parqet"; did you mean parquet?; allowed: "parquet"'),
         ({"airflow.approval": '"x"'}, 'airflow.approval: given "x"; allowed: "asked", "required", "another user"'),
         ({**CSV, "source.dialect.encoding": '"latin1"'}, 'given "latin1"; allowed: "UTF-8", "ISO-8859-1", "US-ASCII"'),

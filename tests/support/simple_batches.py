@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import Schema
 
-from tests.support.disks import folder_of
 from tests.support.recording_store import replace_at_once
 from windowlib.batches import batch
 from windowlib.batches.inputs import ComputedBatch, Inputs
@@ -42,6 +41,8 @@ from windowlib.runs.run import RunRequest
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import BatchIntake, read_files
 from windowlib.storage.disk import Disk
+from windowlib.storage.object_file import opened
+from windowlib.storage.store import Store
 
 T = TypeVar("T")
 STEPS: tuple[tuple[Any, str], ...] = (
@@ -103,15 +104,11 @@ def arrive(folder: Path, number: int) -> None:
 
 def computed(inputs: Inputs) -> ComputedBatch:
     """Outcome of a batch of this pipeline."""
-    root, delay_ms = folder_of(inputs.definition), inputs.definition.watermark.out_of_orderness_ms
-    values = [
-        value
-        for file in inputs.plan.files
-        for value in pq.ParquetFile(inputs.definition.file.parent / "incoming" / file.path).read()["value"].to_pylist()
-    ]
+    store, delay_ms = inputs.definition.store, inputs.definition.watermark.out_of_orderness_ms
+    values = [value for file in inputs.plan.files for value in _values(inputs.definition.source.store, file.path)]
     pinned = inputs.before.versions if inputs.before else {}
     old = inputs.opened["open_windows"].files(pinned.get("open_windows"))
-    due = [value for file in old for value in _values(root / "open_windows" / file.path)]
+    due = [value for file in old for value in _values(store, f"open_windows/{file.path}")]
     fired = sorted(due + [value for value in values if value % 2 == 0 and not delay_ms])
     waiting = sorted(set(values) - set(fired))
     results = inputs.opened["results"].files(pinned.get("results"))
@@ -133,13 +130,13 @@ def computed(inputs: Inputs) -> ComputedBatch:
 
 
 def _file(inputs: Inputs, table: str, values: Sequence[int]) -> list[data_files.DataFile]:
-    folder = folder_of(inputs.definition) / table
-    folder.mkdir(parents=True, exist_ok=True)
+    store = inputs.definition.store.below(table)
     if not values:
         return []
-    file = data_files.write(Disk(folder), pa.table({"value": values}, VALUE))
+    file = data_files.write(store, pa.table({"value": values}, VALUE))
     name = f"{inputs.attempt}-{file.path}"
-    (folder / file.path).rename(folder / name)
+    store.copy(file.path, store, name)
+    store.delete([file.path])
     return [replace(file, path=name, partition=dict.fromkeys(TABLES[table].partition_by, 0))]
 
 
@@ -147,8 +144,8 @@ def _schema(table: str) -> Schema:
     return Schema.from_arrow(pa.schema([*VALUE, *((name, pa.int64()) for name in TABLES[table].partition_by)]))
 
 
-def _values(file: Path) -> list[int]:
-    found: list[int] = pq.ParquetFile(file).read()["value"].to_pylist()
+def _values(store: Store, path: str) -> list[int]:
+    found: list[int] = pq.ParquetFile(opened(store, path)).read()["value"].to_pylist()
     return found
 
 

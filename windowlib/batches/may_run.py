@@ -5,7 +5,7 @@ Other functions here describe the changes since a plan or since the newest batch
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 from unicodedata import category
@@ -27,6 +27,7 @@ from windowlib.publication import publish
 from windowlib.source.folder import is_chosen
 from windowlib.source.location import other_definition
 from windowlib.storage.address import path_below
+from windowlib.storage.at_once import at_once
 from windowlib.storage.store import Store
 
 _PATTERN = {*"*?[]{}%\\"}
@@ -97,15 +98,21 @@ def _check_place(file: Path, store: Store) -> None:
         )
     if (above := store.no_folder()) is not None:
         raise InvalidSpec(f"{file}: the warehouse {store} cannot be created: {above} is not a folder; move it away")
-    place: Store | None = store
-    while place is not None:
-        if next(place.list(f"{log.FOLDER}/"), None) is not None:
-            raise InvalidSpec(
-                f"{file}: the warehouse {store} lies in the Delta table {place}. Maintenance of that table may delete"
-                " its files. Give `warehouse` a folder elsewhere, or the pipeline another name"
-            )
-        above_it = place.above()
-        place = above_it[0] if above_it else None
+    places = [*_up(store)]
+    logs = at_once(lambda place: next(place.list(f"{log.FOLDER}/"), None), places)
+    if table := next((place for place, entry in zip(places, logs, strict=True) if entry), None):
+        raise InvalidSpec(
+            f"{file}: the warehouse {store} lies in the Delta table {table}. Maintenance of that table may delete"
+            " its files. Give `warehouse` a folder elsewhere, or the pipeline another name"
+        )
+
+
+def _up(store: Store) -> Iterator[Store]:
+    """A store, and the stores above it."""
+    yield store
+    while above := store.above():
+        store = above[0]
+        yield store
 
 
 def _check_apart(source: Source, store: Store) -> None:

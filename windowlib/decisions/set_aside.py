@@ -18,7 +18,7 @@ from windowlib.source.contents import FileState
 from windowlib.source.listed import SourceError
 from windowlib.source.listing import arrivals, cursor_of
 from windowlib.source.read_before import known_files
-from windowlib.storage.address import path_below
+from windowlib.storage.address import is_remote, path_below
 
 
 def set_aside(definition: Definition, file: str, who: str, reason: str, clock: Clock = wall_clock_ms) -> str:
@@ -58,7 +58,8 @@ def path_in(definition: Definition, file: str) -> str:
     Raises `SourceError` if the file does not exist and no Delta log names it.
     """
     source = definition.source.store
-    for address in (f"{source.url}/{file}", str(Path(file).absolute())):
+    addresses = (file,) if is_remote(file) else (f"{source.url}/{file}", str(Path(file).absolute()))
+    for address in addresses:
         above, _, name = address.rpartition("/")
         folder = path_below(above, source)  # a run lists a symbolic link by its own name
         path = f"{folder}/{name}" if folder else name

@@ -7,6 +7,7 @@ Entry points:
 
     definition.py     a checked definition, loaded from TOML
     define.py         a definition in Python
+    warehouse.py      storage of a pipeline's tables
     several.py        rules for definitions that run together
 
 Parts:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import stat
 import tomllib
@@ -27,23 +26,21 @@ from windowlib.definition.rules import across_keys
 from windowlib.definition.spec import known_geometry, parts_of, plan_of, spec_of
 from windowlib.definition.sql.aggregates import columns_used, read_aggregates
 from windowlib.definition.toml.durations import unquoted
-from windowlib.definition.toml.fields import resolved
 from windowlib.definition.toml.file import DefinitionFile
 from windowlib.definition.toml.windows import own_classes
 from windowlib.definition.user_classes import Role, StandIn, load
 from windowlib.definition.uses import Uses
+from windowlib.definition.warehouse import tables_of
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.spec import WindowSpec
 from windowlib.model.windows import MIN_TIME_MS
 from windowlib.plans.aggregates.aggregate_set import AggregateSet
 from windowlib.plans.kinds.kind import PlanKind
 from windowlib.plans.partitions import DAY_MS
-from windowlib.storage.address import store_at
 from windowlib.storage.store import Store
 
 __all__ = ["Definition", "InvalidDefinition", "load_definition"]
 
-WAREHOUSE_VARIABLE = "WINDOWLIB_WAREHOUSE"
 LARGEST_BYTES = 1 << 18  # of a file: Airflow often reads all definitions, and a single file must not delay the others
 
 
@@ -265,12 +262,8 @@ def definition_of(raw: dict[str, Any], file: Path) -> Definition:
     mistakes += across_keys(raw)
     if mistakes:
         raise invalid(file, mistakes)
-    warehouse = os.environ.get(WAREHOUSE_VARIABLE)
-    root = (Path(warehouse).absolute() if warehouse else resolved(folder, contents.warehouse)) / contents.name
-    if place := next((path for path in (root, *root.parents) if os.path.isfile(path)), None):
-        setting = f"the variable {WAREHOUSE_VARIABLE}" if warehouse else f"{file}: warehouse"
-        raise InvalidDefinition(f"{setting}: {place} is a file, but tables need a folder")
-    return Definition.model_construct(**dict(contents), file=file.absolute(), store=store_at(str(root)))
+    store = tables_of(contents.name, contents.warehouse, file)
+    return Definition.model_construct(**dict(contents), file=file.absolute(), store=store)
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from windowlib.model.errors import InvalidSpec
 
+_SECRET = re.compile(r"://[^/@\s]*:[^/@\s]*@")  # credentials in an address
 NEAR = 0.51  # least similarity of two words for a proposal: more than half of their letters
 _KIND = {
     "string_type": "must be a string",
@@ -81,7 +82,7 @@ def _toml(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return f'"{value}"'
+            return f'"{_SECRET.sub("://…@", value)}"'
         case dict():
             return f"{{{', '.join(f'{name} = {_toml(item)}' for name, item in value.items())}}}"
         case list():

@@ -175,7 +175,7 @@ def catch_up(shadow: Shadow, spark: Callable[[], SparkSession], clock: Clock, *,
         if (changed := _changed(shadow)) is None:
             raise
         raise MigrationRefused(
-            f"{shadow.definition.source.path / changed.place} has changed since it was read under the new definition."
+            f"{shadow.definition.source.store}/{changed.place} has changed since it was read under the new definition."
             " Nothing was switched. Migrate again: this builds the new tables from the current files"
         ) from error
 

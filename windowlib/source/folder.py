@@ -111,7 +111,7 @@ def is_chosen(source: Source, name: str) -> bool:
 def exists(source: Source) -> bool:
     """Tests if the storage has the source's folder."""
     try:
-        next(source.store.scan(lambda path: True, lambda folder: False), None)
+        next(source.store.scan(lambda path: True, lambda folder: True), None)
     except FileNotFoundError:
         return False
     except OSError:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from windowlib.model.errors import StateMismatch
 from windowlib.source.folder import exists
 from windowlib.source.listed import SourceError
+from windowlib.storage.address import is_remote
 
 if TYPE_CHECKING:
     from windowlib.definition.toml.source import Source
@@ -30,8 +31,9 @@ def place_of(source: Source, store: Store) -> dict[str, str]:
 
     The definition's file distinguishes two pipelines of the same name.
     """
-    from_tables = os.path.relpath(source.store.url, store.url)
-    return {"path": source.store.url, "from_tables": from_tables, "definition": str(source.file)}
+    path, apart = source.store.url, is_remote(source.store.url) != is_remote(store.url)
+    from_tables = path if apart else os.path.relpath(path, store.url)
+    return {"path": path, "from_tables": from_tables, "definition": str(source.file)}
 
 
 def other_definition(file: Path, stored: Mapping[str, Any]) -> str | None:

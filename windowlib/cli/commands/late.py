@@ -150,7 +150,7 @@ def late_what_if(
         try:
             store.put(path, draw(report).encode())
         except OSError as error:
-            raise CannotLook(f"--picture {picture}: cannot be written ({error.strerror})") from error
+            raise CannotLook(f"--picture {picture}: cannot be written ({error.strerror or error})") from error
     print_report(report, _what_if_text, as_json)
     if picture and not as_json:
         typer.echo(f"drawn: {picture}")

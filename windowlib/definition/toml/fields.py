@@ -16,6 +16,7 @@ from windowlib.definition.mistakes import name_for, nesting, renaming
 from windowlib.definition.toml.durations import ALLOWED, parse_duration
 from windowlib.definition.toml.retention import RetentionPeriod
 from windowlib.definition.toml.spark_types import is_field
+from windowlib.storage.address import is_remote, store_at
 
 LONGEST_NAME = 255  # bytes: the limit of common file systems
 
@@ -38,6 +39,10 @@ def _local(path: str) -> str:
     if any(len(os.fsencode(part)) > LONGEST_NAME for part in Path(path).parts):
         raise ValueError(f"must be a path; no file's name has more than {LONGEST_NAME} bytes")
     return path
+
+
+def _place(address: str) -> str:
+    return store_at(address).url if is_remote(address) else _local(address)
 
 
 def _not_empty(column: str) -> str:
@@ -105,10 +110,11 @@ def _class(reference: str) -> str:
     return reference
 
 
-def _near(path: Any, info: ValidationInfo) -> Path:
-    if not isinstance(path, str):
+def _near(address: Any, info: ValidationInfo) -> Path | str:
+    if not isinstance(address, str):
         raise ValueError("must be a string")
-    return resolved((info.context or {})["folder"], _local(path))
+    place = _place(address)
+    return place if is_remote(place) else resolved((info.context or {})["folder"], place)
 
 
 def _tuple(columns: Any) -> Any:
@@ -118,8 +124,8 @@ def _tuple(columns: Any) -> Any:
 Duration = Annotated[int, BeforeValidator(parse_duration)]
 Positive = Annotated[Duration, AfterValidator(_positive)]
 NotNegative = Annotated[Duration, AfterValidator(_not_negative)]
-PathNearby = Annotated[Path, BeforeValidator(_near)]  # relative to the definition
-Folder = Annotated[str, AfterValidator(_local)]
+PlaceNearby = Annotated[Path | str, BeforeValidator(_near)]  # a path relative to the definition, or an address
+Folder = Annotated[str, AfterValidator(_place)]
 Column = Annotated[str, AfterValidator(_not_empty)]
 Columns = Annotated[tuple[Column, ...], BeforeValidator(_tuple)]
 Patterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], BeforeValidator(_tuple)]

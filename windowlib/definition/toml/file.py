@@ -219,7 +219,10 @@ class DefinitionFile(Section):
     """The TOML file."""
 
     name: str = Field(pattern=NAME, description="a-z, 0-9 and _, a letter first, at most 63 long")
-    warehouse: Folder = Field(default="warehouse", description="the folder for all tables, relative to this file")
+    warehouse: Folder = Field(
+        default="warehouse",
+        description="the folder for all tables, relative to this file, or an address such as `s3://bucket/folder`",
+    )
     engine: Literal["spark", "sail"] = Field(
         default="spark", description='"spark", or "sail": windows of Parquet and Delta in one process, without Java'
     )

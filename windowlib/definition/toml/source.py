@@ -13,8 +13,8 @@ from windowlib.definition.toml.fields import (
     KeyColumns,
     Locale,
     NotNegative,
-    PathNearby,
     Patterns,
+    PlaceNearby,
     Positive,
     Section,
     TimeFormat,
@@ -86,7 +86,10 @@ class Source(Section):
     """`[source]`: the folder (or Delta table) of events, and the meaning of their columns."""
 
     format: Literal["parquet", "json", "csv", "delta"] = Field(description='"parquet", "json", "csv" or "delta"')
-    path: PathNearby = Field(description="the folder of the events, with its subfolders, relative to this file")
+    path: PlaceNearby = Field(
+        description="the folder of the events, with its subfolders, relative to this file, or an address such as"
+        " `s3://bucket/folder`"
+    )
     key: KeyColumns = Field(description='a list of columns such as ["user_id"]; [] for windows over all events')
     timestamp: Column = Field(
         description="the column that holds the event time; a time without a zone is in source.dialect.time_zone"
@@ -113,7 +116,7 @@ class Source(Section):
     exclude: Patterns = Field(
         default=(), description='patterns of files to leave out, such as ["README*"]; applied before include'
     )
-    moved_from: PathNearby | None = Field(
+    moved_from: PlaceNearby | None = Field(
         default=None, description="the earlier folder of the same files, if path has changed since earlier runs"
     )
     max_files_per_run: int = Field(default=0, ge=0, description="greatest number of files of a batch; 0: no limit")
@@ -184,7 +187,7 @@ class Source(Section):
     @property
     def store(self) -> Store:
         """Storage of the source's files."""
-        return store_at(str(self.path))
+        return store_at(self.path)
 
     @property
     def is_text(self) -> bool:
