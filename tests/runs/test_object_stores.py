@@ -65,7 +65,7 @@ def test_a_pipeline_runs_in_an_object_store(place: Objects, tmp_path: Path, monk
     commit = ledger.state().commit
     assert commit is not None
     assert commit.to_sequence == 12
-    wanted = sorted(10 * number + digit for number in range(1, 13) for digit in (0, 2))
+    wanted = [10 * number + digit for number in range(1, 13) for digit in range(3) if (number, digit) != (12, 1)]
     assert sorted(read_table(definition, "results")["value"].to_pylist()) == wanted
     maintain(definition, "ann", later)
     assert sorted(read_table(definition, "results")["value"].to_pylist()) == wanted

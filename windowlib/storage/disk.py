@@ -204,7 +204,8 @@ class Disk:
         """
         unfinished = _temporary(place)
         try:
-            _in_folder(place.parent, lambda: _fill(unfinished, data))
+            _in_folder(place.parent, unfinished.touch)
+            _fill(unfinished, data)  # an error of its pieces is no missing folder
             flush(unfinished)
             for folder in self._perhaps_new(place) if is_empty(place.parent) else ():
                 flush(folder)
@@ -233,7 +234,7 @@ def flush(path: Path) -> None:
 
 
 def _fill(file: Path, data: bytes | Iterable[bytes]) -> None:
-    with file.open("xb") as stream:
+    with file.open("wb") as stream:
         stream.writelines([data] if isinstance(data, bytes) else data)
 
 
