@@ -146,11 +146,13 @@ class Objects:
         new = goal._name(target)
         try:
             self._repeated(source, lambda store: store.copy(old, new, overwrite=True))
-        except OSError:
-            about = self._info(source) if self.bucket.cloud == S3 else None
-            if about is None or about.size_bytes <= LARGEST_COPY:
-                raise
-            goal.put(target, pieces(self, source, about.size_bytes))
+            return
+        except OSError as error:
+            failure = error
+        about = self._info(source) if self.bucket.cloud == S3 else None
+        if about is None or about.size_bytes <= LARGEST_COPY:
+            raise failure
+        goal.put(target, pieces(self, source, about.size_bytes))
 
     def delete(self, paths: Iterable[str]) -> None:
         """Deletes objects, many in a request. Ignores missing objects."""
