@@ -92,6 +92,17 @@ def test_credentials_that_still_last_survive_a_failed_renewal() -> None:
     assert len(issuer.asked) == 2
 
 
+def test_credentials_that_a_renewal_does_not_prolong_are_refused_before_a_batch() -> None:
+    issuer = Issuer(timedelta(minutes=14, seconds=59))
+    renewed = RenewedCredentials(BUCKET, issuer)
+    with pytest.raises(PermissionError, match="expire in 14 minutes, but a batch needs 15 minutes, and a renewal"):
+        renewed.require_lasting()
+    renewed._asked_at -= credentials.ASK_AGAIN_AFTER
+    issuer.lifetime = timedelta(minutes=15, seconds=10)
+    renewed.require_lasting()
+    RenewedCredentials(BUCKET, lambda: Credentials({})).require_lasting()
+
+
 def test_credentials_that_have_expired_are_refused() -> None:
     renewed = RenewedCredentials(BUCKET, Issuer(-timedelta(seconds=1)))
     with pytest.raises(PermissionError, match="s3://events: the credentials have expired and were not renewed"):

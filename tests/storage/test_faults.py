@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from tests.storage.conftest import Faulty
 from tests.support.fault_proxy import (
@@ -27,6 +29,7 @@ from tests.support.fault_proxy import (
     truncated,
 )
 from tests.support.object_servers import BUCKET, Server
+from windowlib.delta.tables import opened
 from windowlib.model.errors import InvalidSpec, is_of_storage
 from windowlib.storage import clients, objects
 from windowlib.storage.at_once import at_once
@@ -126,6 +129,19 @@ def test_a_fault_that_lasts_is_one_sentence(
     assert "planted" not in str(caught.value)
     assert is_of_storage(caught.value)
     assert caught.value.__context__ is None  # obstore's own text holds addresses with signatures
+
+
+@pytest.mark.parametrize("fault", LASTING)
+def test_an_error_of_delta_rs_is_the_same_sentence(faulty: Faulty, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "RETRY_S", 0.2)
+    write_deltalake(f"{faulty.direct}/table", pa.table({"a": [1]}), storage_options=faulty.direct.options())
+    planted, kind, sentence = LASTING[fault]
+    faulty.proxy.plan(planted, times=None)
+    with pytest.raises(kind, match=sentence) as caught:
+        opened(faulty.store.below("table"))
+    assert str(caught.value).startswith((faulty.store.url, faulty.store.bucket.url))
+    assert "\n" not in str(caught.value)
+    assert caught.value.__context__ is None
 
 
 def test_a_region_that_the_storage_names_is_in_the_sentence(faulty: Faulty) -> None:

@@ -191,6 +191,9 @@ class RecordingStore:
     def unreadable(self, path: str = "") -> str | None:
         return self.store.unreadable(path)
 
+    def require_lasting_access(self) -> None:
+        self.store.require_lasting_access()
+
     def no_folder(self) -> str | None:
         return self.store.no_folder()
 

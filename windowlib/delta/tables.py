@@ -27,6 +27,7 @@ from windowlib.delta.log_checks import check, check_entries
 from windowlib.delta.table_state import AT_MOST, Description, TableState, carried, describe, log_entries, read
 from windowlib.model.errors import reason_of
 from windowlib.storage import refusals
+from windowlib.storage.answers import answers_named
 from windowlib.storage.store import Store
 
 
@@ -60,7 +61,8 @@ class Table:
             if self._open is None or not has(self.store, self._open.version()):
                 self._open = opened(self.store)  # its next entries may be deleted, too
             elif self._open.version() < newest:
-                self._open.update_incremental()
+                with answers_named(self.store.url):
+                    self._open.update_incremental()
         return self._open
 
     def at(self, version: int) -> DeltaTable:
@@ -265,7 +267,8 @@ class Tables:
 
 def opened(store: Store, version: int | None = None) -> DeltaTable:
     """The table in a store as delta-rs reads it, at its newest version by default."""
-    return DeltaTable(store.url, version=version, storage_options=store.options() or None)
+    with answers_named(store.url):
+        return DeltaTable(store.url, version=version, storage_options=store.options() or None)
 
 
 @contextmanager

@@ -102,9 +102,12 @@ def begin(run: RunRequest, claim: Claim, due: DueBatch, spark: SparkSession, *, 
     """Brings the tables to the state in which the batch begins, and returns the attempt.
 
     With `follows`, the newest batch was committed under the same claim. Its tables have not moved since then, unless
-    another program has changed them: `publish` judges that.
+    another program has changed them: `publish` judges that. Raises
+    OSError if credentials of the source or the tables expire too soon for a batch.
     """
     definition, plan, commit = run.definition, due.plan, due.state.commit
+    for store in (definition.source.store, definition.store):
+        store.require_lasting_access()
     if changed := lateness_changed(plan, commit):
         run.note(f"{definition.name}: {changed}")
     for added in columns_to_add(definition, commit) if plan.rerun else columns_added(plan):

@@ -1,6 +1,6 @@
-"""Errors of obstore as one sentence each: which place, what was expected, what to do.
+"""Errors of obstore and delta-rs as one sentence each: which place, what was expected, what to do.
 
-obstore's own text holds addresses with signatures and bodies of answers, so only the status, the error code and the
+Their own text holds addresses with signatures and bodies of answers, so only the status, the error code and the
 region are taken from it.
 """
 
@@ -9,19 +9,22 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from windowlib.model.errors import TryAgain
-from windowlib.storage.bucket import AZURE, S3, BucketAddress
+from windowlib.model.errors import TryAgain, WindowError
+from windowlib.storage.bucket import AZURE, CLOUDS, S3, BucketAddress, split_bucket
 from windowlib.storage.credentials import AccessDenied, refused
 
-NO_BUCKET = {"NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted", "FilesystemNotFound"}
+NO_BUCKET = {"NoSuchBucket", "ContainerNotFound", "FilesystemNotFound"}
 EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken", "InvalidAuthenticationInfo"}
 WRONG_REGION = {"AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"}
 WRONG_CLOCK = {"RequestTimeTooSkewed", "RequestExpired"}
 DENIED = (401, 403)
 BUSY = (408, 409, 412, 429)
-STATUS = re.compile(r"status code: (\d{3})|\(code: (\d{3})\)")
+STATUS = re.compile(r"status code:? (\d{3})|\(code: (\d{3})\)")
+DECORATION = re.compile(r"\x1b\[\d*m|↳")  # of delta-rs, which shows causes as a tree
 CODE = re.compile(r"<Code>(\w{1,80})</Code>")
 REGION = re.compile(r"<Region>([a-z0-9-]{1,40})</Region>")
 
@@ -35,6 +38,14 @@ class StorageFailed(TryAgain, OSError):
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)
         self.errno = errno.EIO
+
+
+class UnusableBucket(WindowError, OSError):
+    """An address or a setting names no usable bucket. A retry does not help. The message is one sentence."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
+        self.errno = errno.ENXIO
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +88,44 @@ class Refusal:
 
 
 def answer_of(error: Exception) -> Refusal:
-    """Reads status, code and region from an error of obstore.
+    """Reads status, code and region from an error of obstore or delta-rs.
 
     >>> answer_of(OSError("status code: 503 Service Unavailable: <Code>SlowDown</Code>")).answer
     '503 SlowDown'
     """
-    text = str(error)
+    text = " ".join(DECORATION.sub(" ", str(error)).split())
     status, code, region = STATUS.search(text), CODE.search(text), REGION.search(text)
     kind = "redirected" if "incorrectly configured region" in text else type(error).__name__
     number = int(status[1] or status[2]) if status else None
     return Refusal(number, code[1] if code else "", region[1] if region else "", kind)
 
 
+@contextmanager
+def answers_named(address: str) -> Iterator[None]:
+    """Replaces an error that delta-rs had with an object store at `address` in the block.
+
+    The new error is not linked to the old one, whose text may hold a signature.
+    """
+    try:
+        yield
+        return
+    except OSError as error:
+        if error.errno or address.partition("://")[0] not in CLOUDS:
+            raise
+        failure = error
+    raise error_about(answer_of(failure), split_bucket(address)[0], address)
+
+
 def error_about(refusal: Refusal, bucket: BucketAddress, place: str) -> OSError:
-    """Error for a caller: FileNotFoundError, `AccessDenied` or `StorageFailed`."""
+    """Error for a caller: FileNotFoundError, `AccessDenied`, `UnusableBucket` or `StorageFailed`."""
     if refusal.code in NO_BUCKET:
-        return StorageFailed(
+        return UnusableBucket(
             f"{bucket} does not exist: expected a bucket or container; create it, or correct the address"
         )
     if refusal.is_missing:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), place)
     if refusal.is_wrong_region:
-        return StorageFailed(_other_region(refusal, bucket))
+        return UnusableBucket(_other_region(refusal, bucket))
     if refusal.code in WRONG_CLOCK:
         return StorageFailed(
             f"{bucket} refuses the time of this machine's clock: expected the right time; set the clock"

@@ -78,6 +78,17 @@ class RenewedCredentials:
                 raise refused(f"{self._bucket}: the credentials have expired and were not renewed", self._bucket)
             return self._current
 
+    def require_lasting(self) -> None:
+        """Raises `AccessDenied` if less than `RENEW_WHEN_LEFT` remains after a renewal."""
+        left = _left(self.current(), datetime.now(UTC))
+        if left < RENEW_WHEN_LEFT:
+            minutes, wanted = int(left / timedelta(minutes=1)), int(RENEW_WHEN_LEFT / timedelta(minutes=1))
+            raise refused(
+                f"{self._bucket}: the credentials expire in {minutes} minutes, but a batch needs {wanted} minutes, and"
+                " a renewal brought no longer life",
+                self._bucket,
+            )
+
     def renew(self) -> bool:
         """Asks the source after the store has refused the credentials. Tests if others came."""
         with self._lock:

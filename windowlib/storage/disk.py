@@ -154,6 +154,9 @@ class Disk:
         if self.top:
             remove_empty(self.root.parent, self.top)
 
+    def require_lasting_access(self) -> None:
+        """Does nothing: a disk has no credentials that expire."""
+
     def no_folder(self) -> str | None:
         """Path of a file, or of a broken link, at or above the folder; None if there is none."""
         places = (self.root, *self.root.parents)

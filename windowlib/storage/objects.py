@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
+from windowlib.storage import clients
 from windowlib.storage.answers import Refusal, StorageFailed, error_about
 from windowlib.storage.arrow_files import arrow_files
 from windowlib.storage.at_once import at_once
@@ -198,6 +199,10 @@ class Objects:
     def unreadable(self, path: str = "") -> None:
         """None: the storage does not tell which objects this user may read."""
 
+    def require_lasting_access(self) -> None:
+        """Raises `AccessDenied` if the credentials expire within a quarter of an hour, although they were renewed."""
+        client_of(self.bucket, self.access).credentials.require_lasting()
+
     def no_folder(self) -> None:
         """None: an object prevents no other object."""
 
@@ -210,7 +215,8 @@ class Objects:
 
     def options(self) -> dict[str, str]:
         """Settings for delta-rs, with credentials that are valid now."""
-        return client_of(self.bucket, self.access).options(self.bucket.cloud)
+        known = client_of(self.bucket, self.access).options(self.bucket.cloud)
+        return {**known, "retry_timeout": f"{clients.RETRY_S * 1000:.0f}ms"}
 
     def sync(self, paths: Iterable[str]) -> None:
         """Does nothing: what an object store has acknowledged is durable."""

@@ -89,6 +89,9 @@ class Store(Protocol):
     def clear(self) -> None:
         """Deletes all objects of this store. Objects that others add meanwhile may stay."""
 
+    def require_lasting_access(self) -> None:
+        """Raises OSError if the credentials expire too soon for a batch, although they were renewed."""
+
     def no_folder(self) -> str | None:
         """Address of a file at or above the URL, which prevents that objects are stored; None if there is none."""
 
