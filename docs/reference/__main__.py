@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from docs.reference import commands, exit_codes, faults, figures, keys, names, on_disk, proved, recipe, tables
+from docs.reference import commands, exit_codes, faults, figures, keys, names, on_disk, proved, recipe, storages, tables
 
 HERE = Path(__file__).parent
 PAGES = {
@@ -17,6 +17,7 @@ PAGES = {
     "python": names.page,
     "proved": proved.page,
     "../how-it-works/faults": faults.page,
+    "../how-it-works/storages": storages.page,
     "../contributing/add-a-trigger": recipe.page,
 }
 

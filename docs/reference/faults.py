@@ -23,6 +23,7 @@ PARTS = {
     "cli": "Interrupts",
     "decisions": "Decisions of operators",
     "maintenance": "Maintenance",
+    "storage": "Object stores",
     "world/schedules": "Runs, reruns, operators and other programs in any order of steps",
     "world/soak": "Everything at once",
     "world/stopped": "Pipelines stopped at a step",

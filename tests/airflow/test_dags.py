@@ -75,6 +75,24 @@ def pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+PARSED = """
+import sys
+from pathlib import Path
+from airflow.dag_processing.dagbag import DagBag
+bag = DagBag(Path(sys.argv[1]))
+print(sorted(bag.dag_ids), bag.import_errors, "obstore" in sys.modules)
+"""
+
+
+def test_parsing_uses_no_object_store_before_airflow_forks(pipelines: Path) -> None:
+    """A process that has used an object store cannot be forked, and Airflow forks a process for each task."""
+    text = DEFINITION.format(name="remote").replace('"warehouse"', '"s3://shop/warehouse"')
+    (pipelines / "remote.toml").write_text(text.replace('"incoming"', '"s3://shop/incoming"'), encoding="utf-8")
+    command = [sys.executable, "-W", "ignore", "-c", PARSED, str(DAGS)]
+    parsed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+    assert parsed == f"{sorted({*OF_ALL, 'remote'})} {{}} False"
+
+
 def test_every_definition_is_a_dag() -> None:
     bag = dag_bag()
     assert bag.import_errors == {}

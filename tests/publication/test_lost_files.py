@@ -62,6 +62,7 @@ def lose(definition: Definition, table: str) -> list[str]:
     return gone
 
 
+@pytest.mark.promised("a deleted file of a table is named, and nothing is published", "disk")
 @pytest.mark.fault(
     "data files of a committed table are missing",
     "the run names table, file, version, who ran VACUUM and what to do; nothing changes",

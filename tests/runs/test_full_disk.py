@@ -139,6 +139,9 @@ def data_files(root: Path) -> set[Path]:
     return {file for file in found if file.parent.name != "ledger"}
 
 
+@pytest.mark.promised(
+    "a storage that refuses writes is one sentence and exit code 1, and the next run finishes", "disk"
+)
 @pytest.mark.fault(
     "the disk becomes read-only at any step of a run", "the run says so; the next run finishes the batch"
 )

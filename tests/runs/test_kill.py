@@ -70,6 +70,7 @@ def as_of(rows: Tables, batch_id: int) -> Tables:
     return {name: [row for row in found if f"'batch_id': {batch_id}" in row] for name, found in rows.items()}
 
 
+@pytest.mark.promised("a run that is killed at any write loses nothing, and the next run finishes its batch", "disk")
 @pytest.mark.fault(
     "SIGKILL again and again in the middle of a run",
     "the next run finishes the batch and cleans up; tables equal those of an undisturbed run",

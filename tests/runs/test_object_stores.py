@@ -2,99 +2,180 @@
 
 from __future__ import annotations
 
-import io
+import random
+from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
+from tests.support.fault_proxy import FaultProxy, Rule, fault_proxy, lost_answer
 from tests.support.object_servers import Server
-from tests.support.simple_batches import DEFINITION, GAP, compute_simply, no_spark
-from windowlib.batches.planning import ledger_of
+from tests.support.simple_batches import compute_simply
+from tests.support.stored_pipelines import (
+    StoredPipeline,
+    child,
+    forking,
+    killed_at,
+    later,
+    paused_at,
+    reach,
+    stored_pipeline,
+    values_until,
+)
+from tests.support.strategies import ALL
 from windowlib.decisions.set_aside import path_in
-from windowlib.definition.definition import Definition, load_definition
-from windowlib.ledger.ledger import wall_clock_ms
 from windowlib.maintenance.maintain import maintain
 from windowlib.model.errors import InvalidSpec
-from windowlib.publication.readers import read_table
-from windowlib.runs.advance import advance
-from windowlib.storage.objects import Objects
-from windowlib.storage.store import Store
 
 
 @pytest.fixture(params=["s3", "azure"])
-def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Objects:
-    """An empty folder in an object store, which addresses in this process reach, too."""
-    server: Server = request.getfixturevalue(f"{request.param}_server")
-    for name, value in server.variables().items():
-        monkeypatch.setenv(name, value)
-    return server.store()
+def server(request: pytest.FixtureRequest) -> Server:
+    """A server of each kind of object store."""
+    reached: Server = request.getfixturevalue(f"{request.param}_server")
+    return reached
 
 
-def defined(folder: Path, place: Store, warehouse: str = "warehouse") -> Definition:
-    """The pipeline of simple batches in an object store."""
-    text = DEFINITION.format(delay="0s", gap=GAP)
-    text = text.replace('"incoming"', f'"{place}/incoming"').replace('"warehouse"', f'"{place}/{warehouse}"')
-    file = folder / "values.toml"
-    file.write_text(text, encoding="utf-8")
-    return load_definition(file)
-
-
-def arrive(place: Store, number: int) -> None:
-    """File `number` of the source: the values 10 * number + 0, 1, 2."""
-    values, content = [10 * number + digit for digit in range(3)], io.BytesIO()
-    pq.write_table(pa.table({"value": values, "ts": values}), content)
-    place.put(f"incoming/{number}.parquet", content.getvalue())
-
-
-def later() -> int:
-    """A time at which the files of the source are complete."""
-    return wall_clock_ms() + 10_000
-
-
-def test_a_pipeline_runs_in_an_object_store(place: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def pipeline(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredPipeline:
+    """A new pipeline, whose batches need no engine."""
     compute_simply(monkeypatch)
-    definition = defined(tmp_path, place)
+    return stored_pipeline(tmp_path, server, monkeypatch)
+
+
+@pytest.fixture
+def proxy(server: Server) -> Iterator[FaultProxy]:
+    """A proxy in front of the server."""
+    with fault_proxy(server.port) as proxy:
+        yield proxy
+
+
+def test_a_pipeline_runs_in_an_object_store(pipeline: StoredPipeline) -> None:
+    definition, place = pipeline.definition, pipeline.place
     assert (definition.store.url, definition.source.store.url) == (f"{place}/warehouse/values", f"{place}/incoming")
-    for number in range(1, 13):
-        arrive(place, number)
-        advance(definition, no_spark, clock=later)
-    ledger = ledger_of(definition)
-    commit = ledger.state().commit
-    assert commit is not None
-    assert commit.to_sequence == 12
-    wanted = [10 * number + digit for number in range(1, 13) for digit in range(3) if (number, digit) != (12, 1)]
-    assert sorted(read_table(definition, "results")["value"].to_pylist()) == wanted
+    for number in range(1, 13):  # enough for a checkpoint
+        pipeline.arrive(number)
+        assert pipeline.run() == [number]
+    assert pipeline.run() == []
+    assert (pipeline.read_files(), pipeline.values()) == (12, values_until(12))
     maintain(definition, "ann", later)
-    assert sorted(read_table(definition, "results")["value"].to_pylist()) == wanted
-    assert not [file.path for file in place.list() if file.path.startswith("warehouse/values/_probe")]
+    assert pipeline.values() == values_until(12)
     stored = {file.path.split("/")[2] for file in place.list("warehouse/")}
-    assert stored >= {
-        "ledger",
-        "results",
-        "open_windows",
-        "source_files",
-    }
-    assert [*tmp_path.iterdir()] == [definition.file]
+    assert stored >= {"ledger", "results", "open_windows", "source_files"}
+    assert "_probe" not in stored
+    assert [*pipeline.file.parent.iterdir()] == [pipeline.file]
 
 
-def test_a_source_without_objects_is_empty(place: Objects, tmp_path: Path) -> None:
-    assert advance(defined(tmp_path, place), no_spark) == []
+def test_a_source_without_objects_is_empty(pipeline: StoredPipeline) -> None:
+    assert pipeline.run() == []
 
 
-def test_a_file_of_the_source_is_named_by_path_or_address(place: Objects, tmp_path: Path) -> None:
-    definition = defined(tmp_path, place)
+def test_a_file_of_the_source_is_named_by_path_or_address(pipeline: StoredPipeline) -> None:
+    definition, place = pipeline.definition, pipeline.place
     place.put("incoming/a/1.parquet", b"")
     assert path_in(definition, "a/1.parquet") == path_in(definition, f"{place}/incoming/a/1.parquet") == "a/1.parquet"
 
 
-def test_a_warehouse_in_the_source_is_refused(place: Objects, tmp_path: Path) -> None:
-    with pytest.raises(InvalidSpec, match=f"the warehouse {place}/incoming/all/values lies in the source folder"):
-        advance(defined(tmp_path, place, "incoming/all"), no_spark)
+def test_a_warehouse_in_the_source_is_refused(pipeline: StoredPipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINDOWLIB_WAREHOUSE", f"{pipeline.place}/incoming/all")
+    with pytest.raises(InvalidSpec, match=f"the warehouse {pipeline.place}/incoming/all/values lies in the source"):
+        pipeline.run()
 
 
-def test_a_warehouse_in_a_table_is_refused(place: Objects, tmp_path: Path) -> None:
-    place.put("_delta_log/00000000000000000000.json", b"{}")
-    with pytest.raises(InvalidSpec, match=f"values lies in the Delta table {place}. Maintenance of that table"):
-        advance(defined(tmp_path, place), no_spark)
+def test_a_warehouse_in_a_table_is_refused(pipeline: StoredPipeline) -> None:
+    pipeline.place.put("_delta_log/00000000000000000000.json", b"{}")
+    with pytest.raises(InvalidSpec, match=f"values lies in the Delta table {pipeline.place}. Maintenance of that"):
+        pipeline.run()
+
+
+# -- processes that end or stop at a request --------------------------------------------------------------------------
+
+
+@pytest.mark.promised(
+    "a run that is killed at any write loses nothing, and the next run finishes its batch", "s3", "azure"
+)
+@pytest.mark.fault(
+    "SIGKILL at any write to an object store", "the next run finishes the batch; no row is lost or twice"
+)
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_run_killed_at_a_write_loses_nothing(pipeline: StoredPipeline, proxy: FaultProxy, after: bool) -> None:
+    """Each run finishes the batch of the run that was killed one write earlier."""
+    pipeline.arrive(1)
+    pipeline.run()
+    step = 1 if ALL else 5
+    for number in range(1, 1000, step):
+        pipeline.arrive(number // step + 2)
+        came = killed_at(pipeline, proxy, number, after=after)
+        pipeline.run()
+        assert pipeline.values() == values_until(number // step + 2)
+        if not came:
+            break
+    assert number > 2 * step
+    assert_no_batch_is_twice(pipeline)
+
+
+@pytest.mark.promised("a write of a superseded run that arrives late changes nothing", "s3", "azure")
+@pytest.mark.fault(
+    "a run on an object store stops at any write, which arrives after another run took its batch over",
+    "it changes nothing and leaves",
+)
+def test_a_write_that_arrives_late_changes_nothing(pipeline: StoredPipeline, proxy: FaultProxy) -> None:
+    pipeline.arrive(1)
+    pipeline.run()
+    step, told = 1 if ALL else 5, set[str | None]()
+    for number in range(1, 1000, step):
+        pipeline.arrive(number // step + 2)
+        told.add(last := paused_at(pipeline, proxy, number, pipeline.run))
+        assert pipeline.values() == values_until(number // step + 2)
+        if last is None:
+            break
+    assert number > 2 * step
+    assert "Superseded" in told
+    assert_no_batch_is_twice(pipeline)
+
+
+@pytest.mark.promised("of several runs at once, one does each batch", "s3", "azure")
+@pytest.mark.fault("four runs on an object store start at once", "each batch is done once")
+def test_of_several_runs_at_once_one_does_each_batch(pipeline: StoredPipeline) -> None:
+    for number in range(1, 4 if ALL else 3):
+        pipeline.arrive(number)
+        answers = forking().SimpleQueue()
+        runs = [child(pipeline, answers=answers) for _ in range(4)]
+        for run in runs:
+            run.start()
+        told = [answers.get() for _ in runs]
+        for run in runs:
+            run.join()
+        assert sorted(text for text in told if text not in ("Superseded", "batches []")) == [f"batches [{number}]"]
+        assert pipeline.values() == values_until(number)
+    assert_no_batch_is_twice(pipeline)
+
+
+@pytest.mark.promised(
+    "of a thousand batches whose answers are lost at 5 %, none is lost and none is done twice",
+    "s3",
+    "azure",
+    remote=True,
+)
+@pytest.mark.parametrize("batches", [60, pytest.param(1000, marks=pytest.mark.long("60 batches are in make test"))])
+@pytest.mark.fault("a network swallows 5 % of an object store's answers", "no batch is lost, and none is done twice")
+def test_lost_answers_lose_no_batch_and_repeat_none(
+    pipeline: StoredPipeline, proxy: FaultProxy, batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline.file.write_text(pipeline.file.read_text().replace("[source]", "[source]\nmax_files_per_run = 1"))
+    if pipeline.server.cloud == "azure":
+        batches //= 3  # its server takes thrice as long
+    for number in range(1, batches + 1):
+        pipeline.arrive(number)
+    chance = random.Random(5)
+    proxy.rules.append(Rule(lost_answer, times=None, chosen=lambda _: chance.random() < 0.05))
+    with monkeypatch.context() as patch:
+        reach(pipeline.server.behind(proxy.port), patch)
+        assert pipeline.run() == [*range(1, batches + 1)]
+    assert proxy.rules[0].hits > batches
+    assert pipeline.committed() == [*range(1, batches + 1)]
+    assert pipeline.values() == values_until(batches)
+
+
+def assert_no_batch_is_twice(pipeline: StoredPipeline) -> None:
+    committed = pipeline.committed()
+    assert committed == sorted({*committed})

@@ -130,6 +130,7 @@ def check_all(copies: list[Copy], folder: Path, patch: pytest.MonkeyPatch) -> No
         copy.disk.image.unlink()
 
 
+@pytest.mark.promised("a power failure loses no commit that was reported", "disk")
 @pytest.mark.parametrize(
     "journal_too",
     [

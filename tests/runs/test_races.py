@@ -143,6 +143,7 @@ def test_a_heartbeat_survives_an_io_error(tmp_path: Path, monkeypatch: pytest.Mo
     assert ledger.state().claim == replace(ledger.state().claim, epoch=1, released=True)
 
 
+@pytest.mark.promised("of several runs at once, one does each batch", "disk")
 @pytest.mark.slow
 @pytest.mark.fault("two runs start at once", "one works, one leaves; there is one result")
 def test_one_of_two_runs_at_once_leaves(tmp_path: Path) -> None:
@@ -208,6 +209,7 @@ def run_interrupted(definition: Definition, spark: SparkSession, meanwhile: Call
         advance(definition, lambda: spark, clock=clock)
 
 
+@pytest.mark.promised("a write of a superseded run that arrives late changes nothing", "disk")
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded

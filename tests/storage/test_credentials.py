@@ -140,6 +140,7 @@ def watched(server: Server, issuer: Issuer) -> Iterator[tuple[FaultProxy, Object
         yield proxy, replace(server.store(), access=Issued(server, proxy.port, 0, (issuer,)))
 
 
+@pytest.mark.promised("credentials that are refused are renewed", "s3", remote=True)
 def test_a_token_that_the_storage_takes_for_expired_is_renewed(s3_server: Server) -> None:
     issuer = Issuer()
     with watched(s3_server, issuer) as (proxy, store):

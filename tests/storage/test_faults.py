@@ -88,6 +88,12 @@ RESULTS: dict[str, Any] = {
 }
 
 
+@pytest.mark.promised(
+    "no request that is lost, repeated, slow, cut off or answered 408 to 503 changes a result",
+    "s3",
+    "azure",
+    remote=True,
+)
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("fault", PASSING)
 def test_a_fault_that_passes_changes_no_result(faulty: Faulty, fault: str, operation: str) -> None:
@@ -110,6 +116,9 @@ LASTING: dict[str, tuple[Fault, type[OSError], str]] = {
 }
 
 
+@pytest.mark.promised(
+    "a failure that lasts is one sentence without an address of a request", "s3", "azure", remote=True
+)
 @pytest.mark.parametrize("operation", sorted(OPERATIONS.keys() - {"get_many", "sizes", "scan", "clear", "delete"}))
 @pytest.mark.parametrize("fault", LASTING)
 def test_a_fault_that_lasts_is_one_sentence(
@@ -157,6 +166,12 @@ def test_a_conflict_without_an_object_is_tried_again(faulty: Faulty) -> None:
     assert (rule.hits, faulty.direct.get("log/1")) == (3, b"ours")
 
 
+@pytest.mark.promised(
+    "an answer that was lost is read back: ours is success, that of another writer is a conflict",
+    "s3",
+    "azure",
+    remote=True,
+)
 @pytest.mark.parametrize("ours", [True, False])
 def test_a_lost_answer_is_read_back_by_identity(faulty: Faulty, ours: bool) -> None:
     if not ours:

@@ -212,6 +212,7 @@ def test_nothing_prevents_the_use_of_a_new_store(store: Store) -> None:
     store.sync([])
 
 
+@pytest.mark.promised("Arrow reads the files", "disk", "s3", "azure")
 def test_arrow_reads_the_objects(store: Store) -> None:
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -239,6 +240,7 @@ def test_an_object_is_read_like_a_file(store: Store) -> None:
     assert (file.read(3), file.read()) == (b"456", b"789")
 
 
+@pytest.mark.promised("delta-rs reads and writes the tables", "disk", "s3", "azure")
 def test_delta_rs_reaches_the_store(store: Store) -> None:
     import pyarrow as pa
     from deltalake import DeltaTable, write_deltalake
@@ -255,6 +257,7 @@ def test_every_kind_of_store_passes_the_probe(store: Store) -> None:
     assert [*store.list()] == []
 
 
+@pytest.mark.promised("of several writers of one name, exactly one succeeds", "disk", "s3", "azure")
 def test_of_several_processes_one_creates_each_object(store: Store) -> None:
     variables = store.access.variables() if isinstance(store, Objects) and isinstance(store.access, Server) else {}
     processes = [

@@ -47,6 +47,7 @@ scenario_files.py     scenarios in TOML
 simple_batches.py     a pipeline whose batches need no engine, stopped at any step
 slice_oracle.py       the slice of one event
 spark_jobs.py         the number of Spark jobs that a session has started
+stored_pipelines.py   a pipeline in an object store, and its runs in other processes
 strategies.py         specs and histories drawn by Hypothesis
 streams.py            several pipelines over one stream of clicks
 window_oracle.py      windows of batches with lateness, by dictionaries

@@ -11,6 +11,7 @@ HERE = Path(__file__).parents[1]
 # Files whose tests take longest, the longest first: started last, one of them would run while the other cores wait.
 LONGEST = (
     "docs/test_pages.py", "airflow/test_airflow_run.py", "source/test_text.py",
+    "storage/test_faults.py", "runs/test_object_stores.py",
     "world/random_pipelines/test_random_pipelines.py", "world/schedules/test_schedules.py",
     "publication/test_readers.py", "batches/test_added.py", "reruns/test_rerun_cases.py",
     "world/stopped/test_stopped.py", "pages/test_pages.py",
