@@ -206,6 +206,9 @@ class RecordingStore:
     def options(self) -> dict[str, str]:
         return self.store.options()
 
+    def environment(self) -> dict[str, str]:
+        return self.store.environment()
+
     def sync(self, paths: Iterable[str]) -> None:
         self.store.sync(paths)
 

@@ -59,9 +59,9 @@ class Client:
     credentials: RenewedCredentials
     settings: dict[str, str]
 
-    def options(self, cloud: str) -> dict[str, str]:
-        """Settings for delta-rs, with credentials that are valid now."""
-        named = {**self.settings, **self.credentials.current().secrets}
+    def options(self, cloud: str, *, secrets: bool = True) -> dict[str, str]:
+        """Settings for delta-rs and for engines, with credentials that are valid now unless `secrets` is false."""
+        named = {**self.settings, **(self.credentials.current().secrets if secrets else {})}
         options = {SETTINGS[cloud][name]: value for name, value in named.items()}
         return options | ({ALLOW_HTTP[cloud]: "true"} if _is_http(self.settings) else {})
 

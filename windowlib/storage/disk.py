@@ -188,6 +188,10 @@ class Disk:
         """No settings: delta-rs opens the path."""
         return {}
 
+    def environment(self) -> dict[str, str]:
+        """No variables: engines open the path."""
+        return {}
+
     def sync(self, paths: Iterable[str]) -> None:
         """Flushes files, and the folders between them and `top`. Raises FileNotFoundError if a file is missing."""
         chosen = sorted({self.root / path for path in paths})

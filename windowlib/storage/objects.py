@@ -218,6 +218,14 @@ class Objects:
         known = client_of(self.bucket, self.access).options(self.bucket.cloud)
         return {**known, "retry_timeout": f"{clients.RETRY_S * 1000:.0f}ms"}
 
+    def environment(self) -> dict[str, str]:
+        """Variables for an engine in this process. On S3 and Google Cloud, engines follow the usual chain themselves.
+
+        On Azure, engines know only a part of the chain, so they are given the credentials of now.
+        """
+        secrets = self.access is not usual_access or self.bucket.cloud == AZURE
+        return client_of(self.bucket, self.access).options(self.bucket.cloud, secrets=secrets)
+
     def sync(self, paths: Iterable[str]) -> None:
         """Does nothing: what an object store has acknowledged is durable."""
 

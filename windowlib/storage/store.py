@@ -124,6 +124,12 @@ class Store(Protocol):
     def options(self) -> dict[str, str]:
         """Settings with which delta-rs reaches the storage, with credentials that are valid now."""
 
+    def environment(self) -> dict[str, str]:
+        """Environment variables with which an engine in this process reaches the storage.
+
+        They hold a secret only if the engine does not find it by itself.
+        """
+
     def sync(self, paths: Iterable[str]) -> None:
         """Makes files of an engine or another program survive a power failure.
 
