@@ -84,3 +84,14 @@ def test_a_session_outlasts_a_pause(changes: dict[str, str]) -> None:
     assert ("is not running" in ended.stderr) == bool(changes)
     assert ended.stdout == ("" if changes else "3\n")
     assert int(sail.ENVIRONMENT[LASTS]) > 10 * 365 * 86_400
+
+
+def test_other_variables_of_a_store_start_another_server(spark: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    first = sail.session()
+    here = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    second = sail.session(here)
+    assert second is not first
+    assert os.environ["AWS_ENDPOINT_URL"] == here["AWS_ENDPOINT_URL"]
+    assert sail.session(here) is second
+    assert sail.session() is second

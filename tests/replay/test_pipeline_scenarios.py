@@ -27,6 +27,7 @@ path = "incoming"
 key = ["user"]
 timestamp = "at"
 """
+UNREACHABLE = "abfss://events@nowhere.dfs.core.windows.net"
 TUMBLING = SESSIONS.replace('"session", gap = "30m"', '"tumbling", size = "1h"')
 STEPS = """
 name = "sessions"
@@ -96,7 +97,9 @@ def tried(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str, str]
 @pytest.mark.spark
 @pytest.mark.embedded
 def test_every_difference_is_reported(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    definition_of(tmp_path, SESSIONS)
+    """The object store of the pipeline, which cannot be reached, is not asked."""
+    in_azure = SESSIONS.replace('"incoming"', f'"{UNREACHABLE}/incoming"')
+    definition_of(tmp_path, f'warehouse = "{UNREACHABLE}/warehouse"{in_azure}')
     folder = tmp_path / "clicks.scenarios"
     folder.mkdir()
     wrong = STEPS

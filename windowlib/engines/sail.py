@@ -12,6 +12,8 @@ import os
 import signal
 import threading
 import weakref
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from windowlib.model.errors import WindowError
@@ -37,6 +39,7 @@ ENVIRONMENT = {
     "MIMALLOC_ALLOW_THP": "0",
     "SAIL_SPARK__SESSION_TIMEOUT_SECS": str(100 * 365 * 86_400),
 }
+NOTHING: Mapping[str, str] = MappingProxyType({})
 MOST_USES = 20
 """Number of uses of a server's session, after which a new server replaces it.
 
@@ -69,13 +72,18 @@ _current: _Server | None = None
 _retired: list[_Server] = []  # a server is stopped once its session is unused, or when the process ends
 
 
-def session() -> SparkSession:
+def session(environment: Mapping[str, str] = NOTHING) -> SparkSession:
     """Session on Sail in this process. After `MOST_USES` calls, starts a new session. Earlier sessions stay usable.
+
+    `environment` holds the variables with which Sail reaches object stores. If they change, a new session starts,
+    because a server keeps the first credentials of a bucket.
 
     Raises SailUnavailable if the package is missing, or if this process already runs Spark.
     """
     global _current
-    if _current is not None and _current.uses >= MOST_USES:
+    changed = {name: value for name, value in environment.items() if os.environ.get(name) != value}
+    os.environ |= changed
+    if _current is not None and (changed or _current.uses >= MOST_USES):
         _current.session = None
         _retired.append(_current)
         _current = None

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from windowlib.batches import planning
@@ -20,6 +21,7 @@ from windowlib.engines.refused_settings import refusals_named
 from windowlib.engines.shipping import ship
 from windowlib.ledger.rows import Plan
 from windowlib.source import listing as source
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,12 +30,13 @@ SMALL_BYTES = {"parquet": 64 << 20, "delta": 64 << 20, "json": 256 << 20, "csv":
 """Input bytes, by format, up to which a process ends before the optimising compiler pays off."""
 
 
-def spark_sessions(definition: Definition) -> Local | Remote | Embedded:
-    """Returns the factory of Spark sessions for a run of this pipeline."""
-    check_engine(definition.engine, definition.source, definition.uses)
+def spark_sessions(definition: Definition, *others: Definition) -> Local | Remote | Embedded:
+    """Returns the factory of Spark sessions for a run of this pipeline, or of several on the same engine."""
+    for pipeline in (definition, *others):
+        check_engine(pipeline.engine, pipeline.source, pipeline.uses)
     match definition.engine_place:
         case EnginePlace.PROCESS:
-            return Embedded()
+            return Embedded(_stores(definition, *others))
         case EnginePlace.SERVER:
             return Remote(definition)
     return Local(definition)
@@ -64,7 +67,10 @@ class Local:
 
 
 class Embedded:
-    """Sail in this process (`windowlib.engines.sail`)."""
+    """Sail in this process (`windowlib.engines.sail`), which reads from and writes to `stores`."""
+
+    def __init__(self, stores: Collection[Store]) -> None:
+        self.stores = stores
 
     def prepare(self, plan: Plan) -> None:
         """Does nothing: Sail starts at once."""
@@ -72,7 +78,7 @@ class Embedded:
     def __call__(self) -> SparkSession:
         from windowlib.engines.sail import session
 
-        return session()
+        return session(dict(variable for store in self.stores for variable in store.environment().items()))
 
     def replace(self) -> bool:
         """Returns True: after a lost answer, Sail can still be used."""
@@ -114,6 +120,10 @@ class Remote:
         if self._session is not None:
             connect.close(self._session)
             self._session = None
+
+
+def _stores(*definitions: Definition) -> set[Store]:
+    return {store for definition in definitions for store in (definition.source.store, definition.store)}
 
 
 def is_small(definition: Definition, plan: Plan) -> bool:

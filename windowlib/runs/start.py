@@ -11,7 +11,6 @@ from contextlib import closing
 from typing import TYPE_CHECKING, TypeVar
 
 from windowlib.definition.definition import Definition
-from windowlib.engines.choice import check_engine
 from windowlib.ledger.ledger import Superseded, wall_clock_ms
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.reruns.dry_run import dry_run
@@ -104,9 +103,7 @@ def run_together(
     If an engine is lost during a batch, does that batch once more, as `run` does.
     """
     first = runs[0]
-    spark = spark_sessions(first.definition)
-    for other in runs[1:]:
-        check_engine(other.definition.engine, other.definition.source, other.definition.uses)
+    spark = spark_sessions(*(request.definition for request in runs))
     try:
         announced = _announced(spark, first.definition.engine, first.say)
         return advance_together(runs, announced, on_batch=on_batch, max_batches=max_batches, on_lost=spark.replace)

@@ -16,6 +16,7 @@ from windowlib.cli.options import EngineChoice, Json, Pipeline
 from windowlib.cli.outcomes import print_report
 from windowlib.definition.plurals import counted
 from windowlib.model.errors import InvalidSpec, WindowsDiffer
+from windowlib.storage.address import store_at
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -68,9 +69,10 @@ def _tried(definition: Definition, engine: EngineChoice | None) -> Definition:
     """Copy of the definition for scenarios: Parquet source, requested or quickest engine, Spark on this machine."""
     from windowlib.engines.choice import quickest_engine
 
-    source = definition.source.model_copy(update={"format": "parquet"})
+    folder = Path()  # a scenario's own folder replaces it, and no object store is asked for credentials
+    source = definition.source.model_copy(update={"format": "parquet", "path": str(folder)})
     chosen = engine.value if engine else quickest_engine(source, definition.uses)
-    tried = definition.model_copy(update={"source": source, "engine": chosen})
+    tried = definition.model_copy(update={"source": source, "store": store_at(folder), "engine": chosen})
     if tried.engine_place.is_here:
         return tried
     return tried.model_copy(update={"spark": definition.spark.model_copy(update={"master": "local[*]"})})
