@@ -32,18 +32,21 @@ endef
 export CACHE_OF_THIS_ENVIRONMENT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all matrix check lint bench wheel docs airflow clean checked on-spark on-sail
+.PHONY: help setup demo demo-s3 test test-all matrix check lint bench wheel docs airflow clean checked on-spark on-sail
 .SUFFIXES:
 
 help:  ## what can be made
 	@echo 'windowlib: event-time windows as scheduled Spark runs over Delta tables. Needs Python 3.11+, Java 17+, make.'
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
 setup: .venv/.ready .jars/.ready  ## get the environment ready (the others do this by themselves)
 
 demo: setup  ## a million events through two pipelines, compared with the truth
 	@$(SETTINGS) $(BIN)/windowlib demo
+
+demo-s3: setup  ## the demo with its files and tables in an S3 server, which ends with it
+	@$(RUN) tests.support.object_servers s3 $(BIN)/windowlib demo --engine sail --store s3://windowlib/demo
 
 test: checked  ## every check and test, Spark and Airflow included, but for the long ones
 	@$(MAKE) --no-print-directory -j2 on-spark on-sail

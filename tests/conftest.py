@@ -214,11 +214,11 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """An Azure server with an empty container, behind a proxy that lists as Azure does."""
-    from tests.support.fault_proxy import fault_proxy
-    from tests.support.object_servers import NoServer, azurite
+    from tests.support.object_servers import NoServer
+    from tests.support.object_servers.__main__ import azurite_that_lists
 
     try:
-        with azurite(tmp_path_factory.mktemp("azurite")) as server, fault_proxy(server.port) as proxy:
-            yield server.behind(proxy.port)
+        with azurite_that_lists(tmp_path_factory.mktemp("azurite")) as server:
+            yield server
     except NoServer as reason:
         pytest.skip(str(reason))

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import secrets
 import shutil
 from dataclasses import replace
 from datetime import datetime
@@ -16,10 +17,11 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from tests.support.object_servers import Server
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.demo.clicks import ClickSettings
 from windowlib.demo.pipelines import write_definitions
-from windowlib.demo.run import Stage, compare_with_truth, demo, demo_own_data
+from windowlib.demo.run import MARK, Stage, compare_with_truth, demo, demo_own_data
 from windowlib.demo.truth import Truth, make_demo_data
 from windowlib.model.errors import InvalidSpec
 from windowlib.publication.readers import read_table
@@ -55,6 +57,34 @@ def test_nothing_differs_from_the_truth(stage: Stage) -> None:
     assert f"windowlib status {stage.folder}/sessions.toml" in text
     truth_files = {path.name for path in (stage.folder / "truth").iterdir()}
     assert truth_files == {f"{side}{part}.parquet" for side in ("sessions", "sliding") for part in ("", "_late")}
+
+
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.parametrize(
+    "cloud", ["s3", pytest.param("azure", marks=pytest.mark.long("the demo in S3 is compared in make test"))]
+)
+def test_nothing_differs_from_the_truth_in_an_object_store(
+    cloud: str, stage: Stage, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server: Server = request.getfixturevalue(f"{cloud}_server")
+    for name, value in server.variables().items():
+        monkeypatch.setenv(name, value)
+    address = f"{server.bucket}/{secrets.token_hex(4)}"
+    stage = replace(stage, engine="sail", address=address)
+    assert demo(stage, replace(SMALL, events=1_500)), shown(stage)
+    assert "\n0 differences\n" in shown(stage)
+    definition = load_definition(stage.folder / "sessions.toml")
+    assert (definition.source.path, str(definition.store)) == (
+        f"{address}/incoming",
+        f"{address}/warehouse/demo_sessions",
+    )
+    assert not (stage.folder / "incoming").exists()
+    assert not (stage.folder / "warehouse").exists()
+    monkeypatch.setattr("windowlib.demo.run.make_demo_data", lambda *_: pytest.fail("the store is not the demo's"))
+    definition.store.above()[0].above()[0].delete([MARK])  # type: ignore[index]
+    with pytest.raises(InvalidSpec, match=f"{address} is not empty and was not created by the demo"):
+        demo(stage, SMALL)
 
 
 @pytest.mark.spark

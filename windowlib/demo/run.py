@@ -1,7 +1,8 @@
 """Implements `windowlib demo`: generates clicks and their truth, runs two pipelines file by file, and compares.
 
 Everything lies in one folder: ``incoming/`` (arrival files), ``truth/`` (expected outcome), two definitions, and
-``warehouse/`` (actual outcome). The reader's own data have no truth to compare with.
+``warehouse/`` (actual outcome). Arrival files and actual outcome may lie in an object store instead. The reader's own
+data have no truth to compare with.
 
 Each pipeline runs in its own process (``windowlib.demo.runs``), like a scheduled run.
 """
@@ -30,6 +31,8 @@ from windowlib.demo.truth import Truth, WindowTruth, make_demo_data
 from windowlib.engines.choice import dialect_named
 from windowlib.model.errors import InvalidSpec
 from windowlib.publication.readers import read_table
+from windowlib.storage.address import store_at
+from windowlib.storage.store import Store
 
 FULL_SIZE = ClickSettings()
 ENGINES = ("spark", "sail")  # of sessions, of sliding windows
@@ -42,11 +45,15 @@ WIDTHS |= {"in flight": 11, "watermark": 29, "seconds": 9}
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Folder and console of a demo. `engine` is the engine of both pipelines, or None for the engines of `ENGINES`."""
+    """Folder and console of a demo. `engine` is the engine of both pipelines, or None for the engines of `ENGINES`.
+
+    `address` is a place in an object store for the arrival files and the tables.
+    """
 
     folder: Path
     console: Console
     engine: str | None = None
+    address: str = ""
 
     def say(self, text: str) -> None:
         self.console.print(text, soft_wrap=True, highlight=False)
@@ -54,13 +61,17 @@ class Stage:
 
 def demo(stage: Stage, settings: ClickSettings = FULL_SIZE) -> bool:
     """Runs both pipelines over clicks with a known truth. Returns True if no row differs from the truth."""
+    if stage.address:
+        _fresh_store(store_at(stage.address))
     _fresh_folder(stage.folder)
     truth = make_demo_data(settings, stage.folder / "incoming")
+    if stage.address:
+        _upload(stage.folder / "incoming", store_at(stage.address).below("incoming"))
     _write_truth(truth, stage.folder / "truth")
     _show_truth(stage, truth, settings)
     comparisons = []
     sides = (("sessions", truth.sessions), ("sliding windows", truth.sliding))
-    files = write_definitions(stage.folder, [stage.engine or engine for engine in ENGINES])
+    files = write_definitions(stage.folder, [stage.engine or engine for engine in ENGINES], stage.address)
     for file, (what, expected) in zip(files, sides, strict=True):
         definition = _own_definition(file)
         run_and_show(stage, definition, what)
@@ -141,6 +152,22 @@ def _fresh_folder(folder: Path) -> None:
     (folder / MARK).write_text("Created by `windowlib demo`, which empties this folder when it runs again.\n")
 
 
+def _fresh_store(store: Store) -> None:
+    """Empties the storage of an earlier demo. Refuses any other storage with objects."""
+    if next(store.list(), None):
+        if store.get(MARK) is None:
+            raise InvalidSpec(f"{store} is not empty and was not created by the demo; name another folder")
+        store.clear()
+    store.put(MARK, b"Created by `windowlib demo`, which empties this folder when it runs again.\n")
+
+
+def _upload(folder: Path, store: Store) -> None:
+    """Moves files to a storage, in the order of their arrival."""
+    for file in sorted(folder.iterdir()):
+        store.put(file.name, file.read_bytes())
+    shutil.rmtree(folder)
+
+
 def _own_definition(file: Path) -> Definition:
     definition = load_definition(file)
     if any(True for _ in definition.store.list()):
@@ -157,8 +184,9 @@ def _write_truth(truth: Truth, folder: Path) -> None:
 
 def _show_truth(stage: Stage, truth: Truth, settings: ClickSettings) -> None:
     refused = ", ".join(f"{number:,} {reason}" for reason, number in truth.unusable.items())
+    place = escape(stage.address or str(stage.folder))
     stage.say(
-        f"{truth.rows:,} rows in {settings.files} files in {escape(str(stage.folder / 'incoming'))}: {settings.users:,}"
+        f"{truth.rows:,} rows in {settings.files} files in {place}/incoming: {settings.users:,}"
         f" users, {instant(BASE_MS)} to {instant(BASE_MS + settings.files * HOUR_MS)}, clicks out of order.\n"
         f"Rows that must be refused: {refused}.\n"
         f"Expected results: {len(truth.sessions.results):,} sessions ({len(truth.sessions.late):,} events too late for"

@@ -1,5 +1,6 @@
 """Servers of object stores for tests: S3Proxy (Java) and Azurite (Node), which serve from memory.
 
+__main__.py         a command that runs next to a server
 s3proxy.lock        the JARs of S3Proxy, in the form of `windowlib/engines/jars.lock`
 package.json        Azurite
 package-lock.json   its packages

@@ -13,6 +13,17 @@ from windowlib.cli.options import EngineChoice
 from windowlib.definition.commands import to_paste
 from windowlib.definition.json_text import as_json as text
 from windowlib.model.errors import InvalidSpec
+from windowlib.storage.address import is_remote
+from windowlib.storage.bucket import ADDRESSES
+
+StoreAddress = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Place in an object store for generated files and tables, such as [b]s3://bucket/demo[/b].",
+        show_default=False,
+    ),
+]
 
 
 class Replayer(StrEnum):
@@ -40,6 +51,7 @@ def demo(
             show_default=False,
         ),
     ] = None,
+    store: StoreAddress = None,
 ) -> None:
     """Run two pipelines over a million generated events, file by file, and compare the results with the truth.
 
@@ -52,11 +64,22 @@ def demo(
         if column is not None and data is None:
             example = to_paste("demo", "logs", option, column)
             raise InvalidSpec(f"{option} names a column of your own files: give their folder too, as in `{example}`")
-    stage = Stage(folder, Console(), engine and engine.value)
+    if data and store:
+        raise InvalidSpec("--store is for generated files: leave it out, or leave out the folder of your own files")
+    stage = Stage(folder, Console(), engine and engine.value, _address(store))
     if data:
         demo_own_data(stage, data, key, timestamp)
     elif not play(stage):
         raise RuntimeError("the results differ from the truth; the table above shows the differences")
+
+
+def _address(store: str | None) -> str:
+    """Address of an object store without a slash at its end; empty without a store. Raises InvalidSpec for a path."""
+    if store and not is_remote(store):
+        raise InvalidSpec(
+            f"--store {store} is no address of an object store: expected {ADDRESSES}; for a disk, --folder"
+        )
+    return (store or "").rstrip("/")
 
 
 def replay(
