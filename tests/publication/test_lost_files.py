@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 from tests.support.clicks import clicks, clock, tables
 from tests.support.damage import damage_rows
 from tests.support.disks import folder_of
+from windowlib.batches import pinned
 from windowlib.batches.planning import plan
 from windowlib.cli.exits import USER, pipeline_tables, print_error
 from windowlib.contract.tables import TABLES
@@ -21,6 +23,7 @@ from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
 from windowlib.delta import log
 from windowlib.delta.commits import LostFiles
+from windowlib.delta.data_files import DataFile
 from windowlib.delta.tables import Tables
 from windowlib.publication.damage import InspectionDepth, check_all, check_exist
 from windowlib.publication.readers import read_table
@@ -75,6 +78,24 @@ def test_a_missing_file_is_named(spark: SparkSession, pipeline: Definition, tabl
     ) as said:
         advance(pipeline, lambda: spark, clock=clock)
     assert any(path in str(said.value) for path in gone)
+    assert versions(pipeline) == before
+
+
+def test_a_file_that_is_deleted_while_the_engine_reads_is_named(
+    spark: SparkSession, pipeline: Definition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sail would read it as no rows, and the windows in flight would end without an error."""
+    before, gone = versions(pipeline), list[str]()
+
+    def check_then_lose(opened: Tables, table: str, files: Sequence[DataFile]) -> None:
+        check_exist(opened, table, files)
+        if table == "open_windows" and not gone:
+            gone.extend(lose(pipeline, table))
+
+    monkeypatch.setattr(pinned, "check_exist", check_then_lose)
+    with pytest.raises(LostFiles, match=r"^a file of table open_windows is gone"):
+        advance(pipeline, lambda: spark, clock=clock)
+    assert gone
     assert versions(pipeline) == before
 
 

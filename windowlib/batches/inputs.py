@@ -17,6 +17,7 @@ from windowlib.batches.staging import Staging
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import as_stored
 from windowlib.definition.toml.source import Source
+from windowlib.delta.data_files import DataFile
 from windowlib.delta.tables import Tables
 from windowlib.engines.choice import check_types
 from windowlib.ledger.rerun_request import Rerun
@@ -64,6 +65,7 @@ class Inputs:
     staging: storage that the attempt first writes its files to
     erased:  erased keys, whose events the batch does not read; None if there are none
     wider:   schemas of the tables that the batch adds columns to
+    given:   by table, the files that the engine was given to read
     """
 
     definition: Definition
@@ -76,6 +78,7 @@ class Inputs:
     erased: ErasedKeys | None
     shared: SharedInputs | None = None
     wider: Mapping[str, Schema] = field(default_factory=dict)
+    given: dict[str, list[DataFile]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raises `NotOnThisEngine` before anything is read, because the plan may have been made for another engine."""
@@ -102,7 +105,7 @@ class Inputs:
     @property
     def tables(self) -> Pinned:
         """Tables that the batch builds on."""
-        return Pinned(self.opened, self.before.versions if self.before else {}, self.spark, self.wider)
+        return Pinned(self.opened, self.before.versions if self.before else {}, self.spark, self.wider, self.given)
 
     @property
     def staged(self) -> Staging:

@@ -18,6 +18,7 @@ from windowlib.engines.choice import dialect_of
 from windowlib.model.rerun import TimeRange
 from windowlib.publication import publish
 from windowlib.publication.damage import check_exist
+from windowlib.storage.at_once import at_once
 from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
@@ -32,12 +33,14 @@ class Pinned:
     """The `opened` tables at `versions`; a table without a version does not exist yet.
 
     wider: schemas of the tables that the batch adds columns to; existing rows have null in the new columns
+    given: by table, the files that the engine was given to read (`check_given`)
     """
 
     opened: Tables
     versions: Mapping[str, int]
     spark: SparkSession
     wider: Mapping[str, Schema] = field(default_factory=dict)
+    given: dict[str, list[DataFile]] = field(default_factory=dict)
 
     def files(self, table: str) -> list[DataFile]:
         """Files of a table."""
@@ -73,6 +76,15 @@ class Pinned:
         schema = self._schema(table)
         return dialect_of(self.spark).rows_with_file(self.spark, self._paths(table, files), schema)
 
+    def check_given(self) -> None:
+        """Raises `LostFiles` if a file was deleted while the engine read it.
+
+        A file never changes under its name. So a file that exists before and after the work has been read whole. Only
+        engines that read a missing file as no rows need this check.
+        """
+        if self.given and dialect_of(self.spark).skips_missing_files:
+            at_once(lambda table: check_exist(self.opened, table, self.given[table]), self.given)
+
     def store(self, table: str) -> Store:
         """Storage of a table. Paths of its files are relative to it."""
         return self.opened[table].store
@@ -95,4 +107,5 @@ class Pinned:
 
     def _paths(self, table: str, files: Sequence[DataFile]) -> list[str]:
         check_exist(self.opened, table, files)
+        self.given.setdefault(table, []).extend(files)
         return [f"{self.store(table).url}/{file.path}" for file in files]

@@ -34,6 +34,7 @@ class SailDialect:
 
     reads_text: ClassVar[bool] = False
     numbers_rows: ClassVar[bool] = False
+    skips_missing_files: ClassVar[bool] = True
     keeps_rows: ClassVar[bool] = False
 
     def expression(self, sql: str, types: Callable[[], Mapping[str, str]]) -> str:

@@ -50,6 +50,7 @@ class SparkDialect:
 
     reads_text: ClassVar[bool] = True
     numbers_rows: ClassVar[bool] = True
+    skips_missing_files: ClassVar[bool] = False
     keeps_rows: ClassVar[bool] = True
 
     def expression(self, sql: str, types: Callable[[], Mapping[str, str]]) -> str:

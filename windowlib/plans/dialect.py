@@ -43,6 +43,8 @@ class Dialect(Protocol):
     """Tells if the engine parses JSON and CSV."""
     numbers_rows: ClassVar[bool]
     """Tells if its Parquet reader gives the file and the row number of each row (`_metadata`)."""
+    skips_missing_files: ClassVar[bool]
+    """Tells if the engine reads a missing file as no rows, without an error."""
     keeps_rows: ClassVar[bool]
     """Tells if the engine keeps computed rows between jobs (`DataFrame.persist`)."""
 

@@ -45,6 +45,7 @@ class DryRun:
         )
         try:
             summary = summary_of(inputs, find_changes(inputs))
+            inputs.tables.check_given()
         except BaseException:
             place.clear()
             raise

@@ -102,8 +102,9 @@ def begin(run: RunRequest, claim: Claim, due: DueBatch, spark: SparkSession, *, 
     """Brings the tables to the state in which the batch begins, and returns the attempt.
 
     With `follows`, the newest batch was committed under the same claim. Its tables have not moved since then, unless
-    another program has changed them: `publish` judges that. Raises
-    OSError if credentials of the source or the tables expire too soon for a batch.
+    another program has changed them: `publish` judges that.
+
+    Raises OSError if credentials of the source or the tables expire too soon for a batch.
     """
     definition, plan, commit = run.definition, due.plan, due.state.commit
     for store in (definition.source.store, definition.store):
@@ -140,6 +141,7 @@ def complete(attempt: Attempt, follow: Follow, shared: SharedInputs | None = Non
     try:
         with saying(run.say, f"{_named(run, plan)}: computing {_amount(plan)}", attempt.inputs.spark):
             outcome = _computed(attempt, shared)
+        attempt.inputs.tables.check_given()
         run.say(f"{_named(run, plan)}: checking")
         source.check_unchanged(run.definition.source, plan.files)  # they may have changed while Spark read them
         checks = _judged(attempt, outcome)

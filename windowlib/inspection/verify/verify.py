@@ -114,10 +114,11 @@ def verify(definition: Definition, request: VerifyRequest, spark: SparkSession, 
         late_in_ms=commit.late_out_ms,
     )  # fmt: skip
     inputs = Inputs(definition, plan, shown, spark, opened, attempt, staging, erased(opened.store, plan.files))
-    keys = definition.source.key
-    half = [erasure for erasure in unfinished_erasures(opened) if {*erasure.columns} == {*keys}]
+    half = [erasure for erasure in unfinished_erasures(opened) if {*erasure.columns} == {*definition.source.key}]
     try:
-        return _verified(inputs, past, request, as_compared(changed, commit), half)
+        report = _verified(inputs, past, request, as_compared(changed, commit), half)
+        inputs.tables.check_given()
+        return report
     finally:
         with suppress(OSError):  # the next run deletes what is left
             staging.clear()
