@@ -90,7 +90,7 @@ def test_parsing_uses_no_object_store_before_airflow_forks(pipelines: Path) -> N
     (pipelines / "remote.toml").write_text(text.replace('"incoming"', '"s3://shop/incoming"'), encoding="utf-8")
     command = [sys.executable, "-W", "ignore", "-c", PARSED, str(DAGS)]
     parsed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
-    assert parsed == f"{sorted({*OF_ALL, 'remote'})} {{}} False"
+    assert parsed == f"{sorted({*OF_ALL, 'windows_remote'})} {{}} False"
 
 
 def test_every_definition_is_a_dag() -> None:

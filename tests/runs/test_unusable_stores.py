@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from tests.support.fault_proxy import Exchange, Fault, FaultProxy, Rule, answered, fault_proxy
 from tests.support.object_servers import BUCKET, Server
@@ -144,7 +144,7 @@ def test_clocks_an_hour_apart_lose_nothing(place: Place) -> None:
     pipeline, hour_ms = place.pipeline, 3_600_000
     for number, apart_ms in enumerate((hour_ms, -hour_ms, 0, -hour_ms), 1):
         pipeline.arrive(number)
-        advance(pipeline.definition, no_spark, clock=lambda apart_ms=apart_ms: later() + apart_ms)
-        advance(pipeline.definition, no_spark, clock=lambda: later() + hour_ms)
+        advance(pipeline.definition, no_spark, clock=partial(int, later() + apart_ms))
+        advance(pipeline.definition, no_spark, clock=partial(int, later() + hour_ms))
         assert pipeline.values() == values_until(number)
     assert pipeline.committed() == sorted({*pipeline.committed()})

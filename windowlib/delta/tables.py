@@ -61,8 +61,7 @@ class Table:
             if self._open is None or not has(self.store, self._open.version()):
                 self._open = opened(self.store)  # its next entries may be deleted, too
             elif self._open.version() < newest:
-                with answers_named(self.store.url):
-                    self._open.update_incremental()
+                answers_named(self.store.url, self._open.update_incremental)
         return self._open
 
     def at(self, version: int) -> DeltaTable:
@@ -267,8 +266,8 @@ class Tables:
 
 def opened(store: Store, version: int | None = None) -> DeltaTable:
     """The table in a store as delta-rs reads it, at its newest version by default."""
-    with answers_named(store.url):
-        return DeltaTable(store.url, version=version, storage_options=store.options() or None)
+    options = store.options() or None
+    return answers_named(store.url, lambda: DeltaTable(store.url, version=version, storage_options=options))
 
 
 @contextmanager

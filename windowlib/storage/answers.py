@@ -9,14 +9,15 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from windowlib.model.errors import TryAgain, WindowError
-from windowlib.storage.bucket import AZURE, CLOUDS, S3, BucketAddress, split_bucket
+from windowlib.storage.bucket import AZURE, AZURE_HOST, CLOUDS, S3, BucketAddress
 from windowlib.storage.credentials import AccessDenied, refused
 
+T = TypeVar("T")
 NO_BUCKET = {"NoSuchBucket", "ContainerNotFound", "FilesystemNotFound"}
 EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken", "InvalidAuthenticationInfo"}
 WRONG_REGION = {"AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"}
@@ -100,20 +101,20 @@ def answer_of(error: Exception) -> Refusal:
     return Refusal(number, code[1] if code else "", region[1] if region else "", kind)
 
 
-@contextmanager
-def answers_named(address: str) -> Iterator[None]:
-    """Replaces an error that delta-rs had with an object store at `address` in the block.
+def answers_named(address: str, step: Callable[[], T]) -> T:
+    """Result of a step of delta-rs at `address`. Raises the error that a request of windowlib would have.
 
-    The new error is not linked to the old one, whose text may hold a signature.
+    That error is not linked to the one of delta-rs, whose text may hold a signature.
     """
+    scheme, _, rest = address.partition("://")
     try:
-        yield
-        return
+        return step()
     except OSError as error:
-        if error.errno or address.partition("://")[0] not in CLOUDS:
+        if error.errno or scheme not in CLOUDS:
             raise
-        failure = error
-    raise error_about(answer_of(failure), split_bucket(address)[0], address)
+        refusal = answer_of(error)
+    name, _, host = rest.partition("/")[0].partition("@")
+    raise error_about(refusal, BucketAddress(scheme, name, host.removesuffix(AZURE_HOST)), address)
 
 
 def error_about(refusal: Refusal, bucket: BucketAddress, place: str) -> OSError:
