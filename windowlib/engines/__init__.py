@@ -23,7 +23,7 @@ Spark:
 Set-up:
 
     cache.py               cache folder of JARs and class archives
-    jars.py                locked JARs
+    jars.py                locked JARs, and settings with which Spark reaches object stores
     setup_jars.py          download of the locked JARs
     setup_java.py          search for a usable Java
     setup_cds.py           training of the class archive for later JVMs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from windowlib.engines import jars, jvm
 from windowlib.engines.shipping import ship
 from windowlib.engines.spark_launcher import launched_by_spark
+from windowlib.storage.address import is_remote
+from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,12 +101,13 @@ def session(
     return spark
 
 
-def session_settings() -> dict[str, str]:
-    """Settings for a session on a server that was started without windowlib's settings."""
+def session_settings(stores: Collection[Store] = ()) -> dict[str, str]:
+    """Settings for a session on a server that was started without windowlib's settings. `stores` are those in use."""
     static = {"spark.sql.codegen.cache.maxEntries"}  # only the server can set this setting
-    in_hadoop = {name.removeprefix("spark.hadoop."): value for name, value in DEFAULTS.items()}
+    of_stores = jars.hadoop_settings([store for store in stores if is_remote(store.url)])
+    in_hadoop = {name.removeprefix("spark.hadoop."): value for name, value in {**DEFAULTS, **of_stores}.items()}
     settings = {name: value for name, value in {**in_hadoop, **REQUIRED}.items() if name not in static}
-    return {k: v for k, v in settings.items() if k.startswith(("spark.sql.", "mapreduce."))}
+    return {k: v for k, v in settings.items() if k.startswith(("spark.sql.", "mapreduce.", "fs.s3"))}
 
 
 def remember_most_tasks(spark: SparkSession) -> None:

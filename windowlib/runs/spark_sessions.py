@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.toml.masters import EnginePlace
 from windowlib.engines import spark
 from windowlib.engines.choice import check_engine
+from windowlib.engines.jars import conf_with_stores
 from windowlib.engines.refused_settings import refusals_named
 from windowlib.engines.shipping import ship
 from windowlib.ledger.rows import Plan
@@ -38,25 +40,26 @@ def spark_sessions(definition: Definition, *others: Definition) -> Local | Remot
         case EnginePlace.PROCESS:
             return Embedded(_stores(definition, *others))
         case EnginePlace.SERVER:
-            return Remote(definition)
-    return Local(definition)
+            return Remote(definition, _stores(definition, *others))
+    return Local(definition, _stores(definition, *others))
 
 
 class Local:
     """Spark sessions in this process, or on a cluster that this process drives."""
 
-    def __init__(self, definition: Definition) -> None:
+    def __init__(self, definition: Definition, stores: Collection[Store]) -> None:
         self.definition = definition
+        os.environ.update(_variables(stores))  # the JVM inherits them
+        self.conf = conf_with_stores(definition.spark.master, definition.spark.conf, stores)
 
     def prepare(self, plan: Plan) -> None:
         """Starts the JVM in the background."""
-        settings = self.definition.spark
-        spark.prepare(settings.master, settings.conf, one_batch=is_small(self.definition, plan))
+        spark.prepare(self.definition.spark.master, self.conf, one_batch=is_small(self.definition, plan))
 
     def __call__(self) -> SparkSession:
         settings = self.definition.spark
         with refusals_named(self.definition.file, settings.master, settings.conf):
-            return spark.session(settings.master, settings.conf)
+            return spark.session(settings.master, self.conf)
 
     def replace(self) -> bool:
         """Returns False: this process has only one JVM."""
@@ -78,7 +81,7 @@ class Embedded:
     def __call__(self) -> SparkSession:
         from windowlib.engines.sail import session
 
-        return session(dict(variable for store in self.stores for variable in store.environment().items()))
+        return session(_variables(self.stores))
 
     def replace(self) -> bool:
         """Returns True: after a lost answer, Sail can still be used."""
@@ -91,8 +94,8 @@ class Embedded:
 class Remote:
     """A Spark session on a server. This process needs no JVM."""
 
-    def __init__(self, definition: Definition) -> None:
-        self.definition = definition
+    def __init__(self, definition: Definition, stores: Collection[Store]) -> None:
+        self.definition, self.stores = definition, stores
         self._session: SparkSession | None = None
 
     def prepare(self, plan: Plan) -> None:
@@ -104,7 +107,7 @@ class Remote:
 
         if self._session is None:
             settings = self.definition.spark
-            self._session = connect.session(settings.master, spark.session_settings(), settings.conf)
+            self._session = connect.session(settings.master, spark.session_settings(self.stores), settings.conf)
             spark.remember_most_tasks(self._session)
             ship(self._session)  # the server's workers may not have the package
         return self._session
@@ -124,6 +127,11 @@ class Remote:
 
 def _stores(*definitions: Definition) -> set[Store]:
     return {store for definition in definitions for store in (definition.source.store, definition.store)}
+
+
+def _variables(stores: Collection[Store]) -> dict[str, str]:
+    """Environment variables with which an engine reaches all the storages."""
+    return dict(variable for store in stores for variable in store.environment().items())
 
 
 def is_small(definition: Definition, plan: Plan) -> bool:

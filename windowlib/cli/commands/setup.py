@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,18 @@ import typer
 
 from windowlib.cli.display import console
 from windowlib.cli.progress import progress
+
+
+class Cloud(StrEnum):
+    """Kind of object store for which Spark needs JARs."""
+
+    S3 = "s3"
+
+
+Clouds = Annotated[
+    list[Cloud] | None,
+    typer.Option("--with", help="Also fetch the JARs with which Spark reaches an object store.", show_default=False),
+]
 
 
 def setup(
@@ -19,6 +32,7 @@ def setup(
         bool,
         typer.Option("--archive", help="Also archive the classes that Spark loads, which takes half a minute or more."),
     ] = False,
+    clouds: Clouds = None,
     ivy_settings: Annotated[
         Path | None,
         typer.Option(
@@ -38,27 +52,29 @@ def setup(
     the cache folder of the user, or into the folder that [b]WINDOWLIB_CACHE[/b] names. Runs work without them, but more
     slowly.
 
-    [dim]windowlib setup[/dim]   or   [dim]windowlib setup --archive[/dim]
+    [dim]windowlib setup[/dim]   or   [dim]windowlib setup --archive[/dim]   or   [dim]windowlib setup --with s3[/dim]
     """
     from windowlib.engines.setup_java import find_java
 
     typer.echo(f"Java: {find_java()}")
-    typer.echo(_jars(check, ivy_settings))
+    typer.echo(_jars(bool(clouds), check, ivy_settings))
     if archive or check:
         typer.echo(_class_archive(check))
 
 
-def _jars(check: bool, ivy_settings: Path | None) -> str:
+def _jars(with_s3: bool, check: bool, ivy_settings: Path | None) -> str:
     from windowlib.engines import jars
     from windowlib.engines.cache import cache_folder, writable_cache_folder
     from windowlib.engines.setup_jars import fetch
 
     folder, wanted = cache_folder(), jars.locked()
+    if with_s3:
+        wanted = [*dict.fromkeys([*wanted, *jars.locked(jars.S3_LOCK)])]
     if check or jars.present(folder, wanted):
         jars.check(folder, wanted)
         return f"JARs: {len(wanted)} in {folder}, all as locked"
     writable_cache_folder()
-    typer.echo(f"fetching {len(wanted)} JARs (14 MB, half a minute) ...")
+    typer.echo(f"fetching {len(wanted)} JARs ({27 if with_s3 else 14} MB, half a minute) ...")
     with progress(console(), "fetching JARs"):
         fetch(folder, wanted, ivy_settings)
     return f"JARs: {len(wanted)} fetched into {folder}, all as locked"
