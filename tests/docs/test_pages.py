@@ -36,6 +36,7 @@ from tests.support.doc_pages import (
     parsed,
     table,
 )
+from tests.support.object_servers import Server
 from windowlib.contract.tables import TABLES
 from windowlib.definition.definition import load_definition
 from windowlib.publication.readers import read_table
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 PAGES = pages()
 RUNS = {"console", "bash", "python"}
 FOLLOWED = [page for page in PAGES if page.name != "docs/windows.md" and RUNS & {one.language for one in page.blocks}]
+IN_STORES = {cloud: Page(DOCS / "guides" / f"{cloud}.md") for cloud in ("s3", "azure")}
 BASE = """
 name = "part"
 [source]
@@ -88,7 +90,7 @@ def followed(page: Page) -> Any:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [*map(followed, FOLLOWED)])
+@pytest.mark.parametrize("page", [followed(page) for page in FOLLOWED if page not in IN_STORES.values()])
 def test_every_command_ends_as_printed(page: Page, reader: Reader) -> None:
     end_as_printed(reader.follow(page)[1])
 
@@ -100,6 +102,26 @@ def end_as_printed(ends: list[Ended]) -> None:
         lines = iter([normal(line) for line in one.output.splitlines()])
         for line in one.command.shown:
             assert normal(line) in lines, f"{one.command.text} does not print: {line}\n{one.output}"
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.sail
+@pytest.mark.parametrize("cloud", IN_STORES)
+def test_the_guide_to_an_object_store_ends_as_printed(
+    cloud: str, reader: Reader, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server: Server = request.getfixturevalue(f"{cloud}_server")
+    server.add_bucket("acme-events")
+    for name, value in server.variables().items():
+        monkeypatch.setenv(name, value)
+    folder, ends = reader.follow(IN_STORES[cloud])
+    end_as_printed(ends)
+    assert {path.name for path in folder.iterdir()} == {"clicks.toml", "docs"}
+    definition = load_definition(folder / "clicks.toml")
+    rows = sorted((row["user"], row["events"]) for row in read_table(definition, "results").to_pylist())
+    assert rows == [("ann", 2), ("bob", 1)]
 
 
 @pytest.fixture(scope="module")

@@ -78,6 +78,10 @@ class Server:
         name = "AWS_ENDPOINT_URL" if self.cloud == S3 else "AZURE_STORAGE_ENDPOINT"
         return {**VARIABLES[self.cloud], name: self.endpoint}
 
+    def add_bucket(self, name: str) -> None:
+        """Makes another bucket or container."""
+        _make_bucket(self.cloud, self.port, name)
+
     def store(self) -> Objects:
         """An empty store: a new folder."""
         return Objects(self.bucket, secrets.token_hex(6), self)
@@ -109,7 +113,7 @@ def s3proxy(folder: Path) -> Iterator[Server]:
     command = [find_java(), "-Xmx512m", "-XX:TieredStopAtLevel=1", f"-Dlogback.configurationFile={quiet}"]
     command += ["-cp", f"{FETCHED / 's3proxy'}/*", "org.gaul.s3proxy.Main", "--properties", str(settings)]
     with _running(command, port, folder / "s3proxy.log"):
-        _request(port, "PUT", f"/{BUCKET}")
+        _make_bucket(S3, port, BUCKET)
         yield Server(S3, port)
 
 
@@ -121,8 +125,7 @@ def azurite(folder: Path) -> Iterator[Server]:
     command = ["node", str(program), "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck", "--silent"]
     command += ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
     with _running(command, port, folder / "azurite.log"):
-        path = f"/{ACCOUNT}/{BUCKET}"
-        _request(port, "PUT", f"{path}?restype=container", _signed("PUT", path))
+        _make_bucket(AZURE, port, BUCKET)
         yield Server(AZURE, port)
 
 
@@ -175,6 +178,14 @@ def _listens(port: int) -> bool:
         return True
     except OSError:
         return False
+
+
+def _make_bucket(cloud: str, port: int, name: str) -> None:
+    if cloud == S3:
+        _request(port, "PUT", f"/{name}")
+    else:
+        path = f"/{ACCOUNT}/{name}"
+        _request(port, "PUT", f"{path}?restype=container", _signed("PUT", path))
 
 
 def _request(port: int, method: str, target: str, headers: Mapping[str, str] | None = None) -> None:
