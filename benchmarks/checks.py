@@ -39,8 +39,9 @@ from windowlib.ledger.ledger import wall_clock_ms
 from windowlib.pages import site
 from windowlib.quality import check
 from windowlib.runs.advance import batches
+from windowlib.runs.attempt import BatchReport
+from windowlib.runs.claimed_pipeline import first_batch
 from windowlib.runs.run import RunRequest
-from windowlib.storage.disk import Disk
 
 DEFINITION = """\
 name = "checked"
@@ -61,7 +62,7 @@ gap = "30m"
 events = "count(*)"
 total = "sum(value)"
 """
-PARTS = {"figures": (figures, "of_batch"), "the judge": (check, "check"), "the page": (site, "report")}
+PARTS = {"figures": (figures, "batch_figures"), "the judge": (check, "check"), "the page": (site, "report")}
 MOST_SHARE, MOST_S = 0.05, 1.0  # of a large batch, and of one of one event
 
 
@@ -162,11 +163,19 @@ def measure(folder: Path, engine: str, spark: SparkSession, events: int, pairs: 
     return found
 
 
+def one_batch(run: RunRequest, spark: SparkSession) -> BatchReport:
+    """The only batch that is to do."""
+    first = first_batch(run)
+    assert first is not None, "a file has arrived"
+    [report] = batches(run, first, lambda: spark)
+    return report
+
+
 def with_all(definition: Any, spark: SparkSession, found: Measured) -> None:
     """A batch that is counted and checked, then its page."""
     run = RunRequest.of(definition)
     with timed("figures", found.parts["figures"]), timed("the judge", found.parts["the judge"]), taking(found.batches):
-        [report] = batches(run, lambda: spark)
+        report = one_batch(run, spark)
     assert report.checks
     with timed("the page", found.parts["the page"]):
         site.report(definition, wall_clock_ms(), run.ledger)
@@ -174,10 +183,10 @@ def with_all(definition: Any, spark: SparkSession, found: Measured) -> None:
 
 def without(definition: Any, spark: SparkSession, found: Measured) -> None:
     """A batch that no judge is asked about, its figures left out."""
-    whole, counted = list[Spent](), list[Spent]()
+    run, whole, counted = RunRequest.of(definition), list[Spent](), list[Spent]()
     no_checks: Callable[..., list[Any]] = lambda *given: []  # noqa: E731
     with timed("figures", counted), mock.patch.object(check, "check", no_checks), taking(whole):
-        [report] = batches(RunRequest.of(definition), lambda: spark)
+        report = one_batch(run, spark)
     assert not report.checks
     found.without.append(whole[0] - counted[0])
 
@@ -192,7 +201,7 @@ if __name__ == "__main__":
     gc.set_threshold(50_000)  # as every command does
     check.preload()
     spark = sail.session() if asked.engine == "sail" else session()
-    shown = Table(Disk("what"), f"passed, on {asked.engine}", "of the processor")
+    shown = Table("what", f"passed, on {asked.engine}", "of the processor")
     if asked.scratch is not None:
         asked.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=asked.scratch) as scratch:

@@ -32,7 +32,6 @@ from windowlib.quality.check import preload
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance
 from windowlib.storage import disk as storage_disk
-from windowlib.storage.disk import Disk
 
 DAY_MS = 86_400_000
 DEFINITION = """\
@@ -162,7 +161,7 @@ if __name__ == "__main__":
     parser.add_argument("--scratch", type=Path, help="a folder on the disk that is asked; otherwise a temporary folder")
     asked = parser.parse_args()
     preload()
-    shown = Table(Disk("what"), "measured")
+    shown = Table("what", "measured")
     with tempfile.TemporaryDirectory(dir=asked.scratch) as scratch:
         for part in (
             many_files(Path(scratch) / "many", asked.files),

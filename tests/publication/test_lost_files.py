@@ -21,7 +21,7 @@ from windowlib.contract.tables import TABLES
 from windowlib.decisions.rollback import forecast_rollback, rollback
 from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
-from windowlib.delta import log
+from windowlib.delta import data_files, log
 from windowlib.delta.commits import LostFiles
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.tables import Tables
@@ -189,7 +189,9 @@ def test_how_to_continue_without_a_backup(spark: SparkSession, after_two: Path, 
         assert counted(pipeline, name) == counted(undisturbed, name)
 
 
-def test_the_way_back_is_to_a_batch_that_was_committed(spark: SparkSession, pipeline: Definition) -> None:
+def test_the_way_back_is_to_a_batch_that_was_committed(
+    spark: SparkSession, pipeline: Definition, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Batch 3 was abandoned and batch 4 wrote the file. The message once named batch 3."""
     plan(pipeline, clock)
     abandon(pipeline, "ann", "a wrong file", clock)
@@ -201,6 +203,7 @@ def test_the_way_back_is_to_a_batch_that_was_committed(spark: SparkSession, pipe
     files = tables["results"].files(tables["results"].version())
     for file in (folder_of(pipeline) / "ledger").glob("*.parquet"):  # then there is no way back
         file.unlink()
+    monkeypatch.setattr(data_files, "_CONTENTS", {})  # as in a new process
     with pytest.raises(LostFiles, match=r"^a file of table results is gone: .* from a backup of the warehouse$"):
         check_exist(tables, "results", files)
 

@@ -259,9 +259,8 @@ class Ledger:
 
     def _followed(self, state: LedgerState, row: Row, follow: Follow) -> Rows:
         """The row, and the rows that follow it in its commit."""
-        if follow is None:
-            return [row]
-        return [row, *follow(entries.after(state, entries.entry(state, [row], self.clock())))]
+        after = entries.after(state, entries.entry(state, [row], self.clock()))
+        return [row, *(follow(after) if follow else ())]
 
     def holder(self, claim: Claim) -> str | None:
         """Description of the process that holds the claim; None if the process has ended or its lease has expired.
@@ -269,13 +268,11 @@ class Ledger:
         Only for display, because the test of the lease compares the clocks of two machines.
         """
         by = Owner.of_json(claim.owner)
-        match by.life():
-            case ProcessState.AT_WORK:
-                return str(by)
-            case ProcessState.ENDED:
-                return None
+        if (life := by.life()) is ProcessState.AT_WORK:
+            return str(by)
         age_ms = self.clock() - claim.alive_at_ms
-        return None if age_ms >= by.lease_ms(self.lease_timeout_ms) else f"{by}, last heard of {age_ms // 1000} s ago"
+        is_over = life is ProcessState.ENDED or age_ms >= by.lease_ms(self.lease_timeout_ms)
+        return None if is_over else f"{by}, last heard of {age_ms // 1000} s ago"
 
     def longest_lease_ms(self) -> int:
         """Longest time in ms to wait for a heartbeat of the run that holds the pipeline, by the last state."""

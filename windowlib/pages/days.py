@@ -23,8 +23,8 @@ from windowlib.definition.instants import time_of
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.statistics import overlapping
 from windowlib.delta.tables import Tables
-from windowlib.model.assigners import Global
 from windowlib.model.errors import WindowError
+from windowlib.model.geometry import geometry_of
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.count_cache import CountCache
 from windowlib.pages.day_counts import (
@@ -226,7 +226,7 @@ def why_no_days(definition: Definition) -> str | None:
     spec = definition.spec
     if spec.time != "event":
         return "windows use processing time"
-    if not definition.plan.windows_end or isinstance(spec.assigner, Global):
+    if not definition.plan.windows_end or geometry_of(spec.assigner).ends is False:
         return "windows have no end in time"
     return None
 

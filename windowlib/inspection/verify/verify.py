@@ -108,10 +108,9 @@ def verify(definition: Definition, request: VerifyRequest, spark: SparkSession, 
     shown = replace(commit, versions={**commit.versions, **{name: entry.version for name, entry in changed.items()}})
     attempt = f"verify-{secrets.token_hex(4)}"
     staging = _staging(definition.store, attempt)
-    watermark_ms, sequence = commit.watermark_out_ms, commit.to_sequence
     plan = Plan(
-        commit.batch_id, clock(), watermark_ms, sequence, (), commit.fingerprint, commit.definition,
-        late_in_ms=commit.late_out_ms,
+        commit.batch_id, clock(), commit.watermark_out_ms, commit.to_sequence, (), commit.fingerprint,
+        commit.definition, late_in_ms=commit.late_out_ms,
     )  # fmt: skip
     inputs = Inputs(definition, plan, shown, spark, opened, attempt, staging, erased(opened.store, plan.files))
     half = [erasure for erasure in unfinished_erasures(opened) if {*erasure.columns} == {*definition.source.key}]
