@@ -150,7 +150,8 @@ def _s3_settings() -> dict[str, str]:
 def _s3_credentials(bucket: BucketAddress) -> Credentials:
     import boto3
 
-    if (chosen := boto3.Session().get_credentials()) is None:
+    chosen = boto3.Session().get_credentials()
+    if chosen is None:
         raise refused(f"{bucket}: found no credentials", bucket)
     frozen = chosen.get_frozen_credentials()
     secrets = {"access_key_id": frozen.access_key, "secret_access_key": frozen.secret_key}
