@@ -130,7 +130,8 @@ def test_each_unusable_file_has_its_own_page(three: list[Path]) -> None:
     ended = call("report", three[0], *broken, "--out", folder / "site")
     assert ended.exit_code == 2, ended.output
     home = folder / "site" / "index.html"
-    links = [html.unescape(one) for one in re.findall(r'<h2><a href="([^"]*)"', home.read_text(encoding="utf-8"))]
+    text = home.read_text(encoding="utf-8")
+    links = [html.unescape(one) for one in re.findall(r'<th scope="row"[^>]*><a href="([^"]*)"', text)]
     pages = [Path(unquote(urlsplit(urljoin(home.as_uri(), one)).path)) for one in links]
     assert len({*pages}) == 1 + len(broken)
     said = [page.read_text(encoding="utf-8") for page in pages]

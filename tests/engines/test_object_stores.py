@@ -20,6 +20,7 @@ from windowlib.engines.cache import cache_folder
 from windowlib.engines.jars import S3_LOCK, conf_with_stores
 from windowlib.engines.spark import session_settings, settings_of
 from windowlib.model.errors import InvalidSpec
+from windowlib.storage import clients
 from windowlib.storage.address import store_at
 
 SECRET = "secret-that-nobody-may-see"
@@ -29,6 +30,7 @@ EVENTS = store_at("s3://events/shop")
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder that has every JAR, as empty files, and an endpoint with credentials in the environment."""
+    monkeypatch.setattr(clients, "_clients", {})  # as in a new process
     monkeypatch.setenv("WINDOWLIB_CACHE", str(tmp_path))
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")

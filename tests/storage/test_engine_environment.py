@@ -5,8 +5,15 @@ from pathlib import Path
 import pytest
 
 from tests.support.object_servers import ACCOUNT, KEY, Server
+from windowlib.storage import clients
 from windowlib.storage.address import store_at
 from windowlib.storage.disk import Disk
+
+
+@pytest.fixture(autouse=True)
+def new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has reached no bucket yet: it keeps a client with the settings of the first request."""
+    monkeypatch.setattr(clients, "_clients", {})
 
 
 def test_a_disk_needs_none(tmp_path: Path) -> None:
@@ -27,7 +34,7 @@ def test_the_usual_chain_of_s3_is_left_to_the_engine(monkeypatch: pytest.MonkeyP
 
 def test_credentials_from_elsewhere_are_given(s3_server: Server) -> None:
     variables = s3_server.store().environment()
-    assert variables == s3_server.store().options()
+    assert variables.items() <= s3_server.store().options().items()
     assert variables["AWS_SECRET_ACCESS_KEY"] == "secret-of-tests"
 
 
