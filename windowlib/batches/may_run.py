@@ -116,7 +116,12 @@ def _up(store: Store) -> Iterator[Store]:
 
 
 def _check_apart(source: Source, store: Store) -> None:
-    """Raises `InvalidSpec` if a source would list the tables of its own pipeline as input."""
+    """Raises `InvalidSpec` if a source would list the tables of its own pipeline, or lies among them."""
+    if path_below(source.store.url, store) is not None:
+        raise InvalidSpec(
+            f"{source.file}: the source {source.store} lies in {store}, the folder of the pipeline's own tables."
+            " Maintenance may delete its files. Give `source.path` a folder elsewhere"
+        )
     below = path_below(store.url, source.store)
     if source.format == "delta" or below is None:
         return
