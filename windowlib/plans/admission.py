@@ -68,6 +68,7 @@ class Admission:
 
         Windows of unknown length count as at most a year long.
 
+        >>> from windowlib.model.assigners import Tumbling
         >>> day_ms = 86_400_000
         >>> rules = [Admission((), "at", None, Tumbling(size_ms=days * day_ms), 0) for days in (365, 366)]
         >>> [admission.earliest_ms - MIN_TIMESTAMP_MS for admission in rules] == [0, day_ms]
