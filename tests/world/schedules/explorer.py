@@ -167,6 +167,7 @@ class Explorer:
         except BaseException as error:
             actor.error = error
         finally:
+            del self._by_thread[threading.get_ident()]  # the system gives the number to a new thread, such as a heartbeat
             actor.ended = True
             self._moved.release()
 
