@@ -167,7 +167,7 @@ class Explorer:
         except BaseException as error:
             actor.error = error
         finally:
-            del self._by_thread[threading.get_ident()]  # the system gives the number to a new thread, such as a heartbeat
+            del self._by_thread[threading.get_ident()]  # the system gives this number to a later thread
             actor.ended = True
             self._moved.release()
 
