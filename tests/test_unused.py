@@ -27,7 +27,6 @@ KEPT: Mapping[str, str] = {
     "windowlib.airflow.plugin.WindowlibPlugin": "an entry point in pyproject.toml",
     "windowlib.quality.judge.main": "started by name, in `START`",
     "windowlib.quality.verdict.validate": "the judge's process imports it by name",
-    "windowlib.definition.sql.expression_types.type_of": "tests compare every function's type with Spark's own",
     "windowlib.airflow.job.Job.on_kill": "Airflow calls it",
     "windowlib.airflow.asking.Question.get_link": "Airflow calls it",
     "windowlib.airflow.operators.Page.get_link": "Airflow calls it",

@@ -18,7 +18,8 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.quality.check import in_words
 from windowlib.quality.figures import parameters
 from windowlib.quality.judge import judge_batch
-from windowlib.quality.suite_files import OUR_KEYS, suites_of
+from windowlib.quality.pipeline_suites import suites_of
+from windowlib.quality.suite_files import OUR_KEYS
 from windowlib.quality.terms import Terms
 from windowlib.storage.object_file import ObjectFile
 

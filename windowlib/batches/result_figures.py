@@ -1,8 +1,9 @@
-"""Figures of the rows of `results` that a batch writes. Each must be 0. Arrow reads all rows of the written files.
+"""Figures of the rows of `results` that a batch writes. Arrow reads all rows of the written files, once.
 
 A key has one result per window, or one per firing if each firing is a result of its own. The batch checks this in the
 partitions that it wrote; `windowlib verify` compares the other partitions. Every row that the batch made must have the
 bounds of a window, must have fired when it was due, and must have the right timing.
+The tests of the definition judge these rows too.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ import pyarrow.compute as pc
 
 from windowlib.batches.checksums import Sums, checksums
 from windowlib.batches.inputs import Inputs
+from windowlib.batches.tested_columns import FailedRows
 from windowlib.batches.touching import KeySample
 from windowlib.contract.change import REMOVED
 from windowlib.contract.result_tables import FILLED
 from windowlib.definition.instants import time_of
+from windowlib.definition.toml.column_tests import ROW_COUNT
 from windowlib.delta.data_files import DataFile, parquet_file, values_of, without
 from windowlib.model.geometry import geometry_of
 from windowlib.plans.step import Step
@@ -62,13 +65,15 @@ def result_row_figures(
     before = partial(inputs.tables.files, "results")
     others = [name for name in identity if name not in compared.keys]
     sums, own, windows = dict[str, list[Sums]](), Counter[str](), list[Rows]()
+    failed = FailedRows(definition.checks.column_tests, {*step.keys, *step.output_names})
     for file in change.add:
-        constant, names = _constants(file), dict.fromkeys([*identity, *OWN])
+        constant, names = _constants(file), dict.fromkeys([*identity, *OWN, *failed.columns])
         for rows in rows_of(store, file, [name for name in names if name not in constant]):
             keys = checksums(rows.select(list(compared.keys)))
             sums.setdefault(file.path, []).append(checksums(rows.select(others), keys))
             own_rows = _own(rows, constant, step, keys)
             own += own_row_figures(inputs, step, own_rows)
+            failed.add(own_rows.rows)
             if step.assigner.merges:
                 windows.append(compared.windows(own_rows.rows, own_rows.start, own_rows.end, own_rows.keys))
     must_be_zero = {name: own[name] for name in OF_OWN}
@@ -76,6 +81,8 @@ def result_row_figures(
         "results_gone_null": len(gone_null(definition.outputs, files_written(changes), before, definition.added)),
         "results_repeated": sum(repeated(store, change.add, kept, identity, sums)),
         **must_be_zero,
+        ROW_COUNT: own[ROWS],
+        **failed.figures(),
     }
     return ResultRows(figures, own[ROWS], windows)
 

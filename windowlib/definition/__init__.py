@@ -28,6 +28,7 @@ Rules:
     rules.py          rules across several keys
     dialect_rules.py  rules across the keys of `[source.dialect]`
     page_rules.py     rules of `[pages]` that concern other keys
+    check_rules.py    rules of `[checks.columns]` that concern other keys
     refusals.py       combinations that the window model or the plan refuses
     explosion.py      bound on the results per event
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowlib.definition.mistakes import Mistake
+from windowlib.definition.toml.checks import MAX_WINDOWS_PER_EVENT
 from windowlib.definition.toml.durations import parse_duration
-from windowlib.definition.toml.file import MAX_WINDOWS_PER_EVENT
 from windowlib.definition.toml.windows import AnyWindow
 
 MANY = 1_000  # results per event, above which the plan shows a note

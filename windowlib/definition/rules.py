@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 from windowlib.contract.intake_tables import LATE_EVENTS
 from windowlib.contract.result_tables import RESULT_CHANGES, RESULTS
 from windowlib.contract.state_tables import OPEN_WINDOWS, PARTIAL_NAMES, STATE_WINDOWS
+from windowlib.definition.check_rules import tested_columns
 from windowlib.definition.dialect_rules import dialect, meaningless
 from windowlib.definition.explosion import too_many
 from windowlib.definition.mistakes import Mistake, called_as_another, in_toml, listed, nearest, nesting, renaming
 from windowlib.definition.page_rules import headline_outputs, hidden_columns
 from windowlib.definition.registry import EVICTORS, TRIGGERS
 from windowlib.definition.sql.aggregates import columns_used
-from windowlib.definition.sql.expression_types import misfits
+from windowlib.definition.sql.expression_types import misfits, type_of
 from windowlib.definition.toml import spark_types
 from windowlib.definition.toml.masters import mistaken_spark
 from windowlib.plans.names import BESIDE_KEYS, BESIDE_RESULTS, EVENT_TIME, RESERVED, is_reserved, same_but_for_case
@@ -49,6 +50,11 @@ def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
     columns |= {name for _, name in _named(source, window, aggregates)}
     yield from hidden_columns(_texts(_table(raw, "pages").get("hide")), columns, rename, whole=whole and bool(schema))
     yield from headline_outputs(_texts(_table(raw, "pages").get("headline")), _table(window, "output") or aggregates)
+    outputs = _types_of_outputs(window, aggregates, schema)
+    types = {name: kind for name in _texts(source.get("key")) if (kind := _type_of(name, schema))}
+    yield from tested_columns(
+        _table(_table(raw, "checks"), "columns"), _texts(source.get("key")), outputs, {**types, **outputs}
+    )
     yield from dialect(source.get("format"), _table(source, "dialect"), in_files.values(), source.get("timestamp_unit"))
     yield from _schema(source, in_files)
     yield from _nested(source, in_files, nested)
@@ -235,6 +241,14 @@ def _types_of_expressions_fit(aggregates: dict[str, Any], schema: dict[str, str]
     for output, expression in aggregates.items():
         for problem in misfits(expression, types, declared=whole) if isinstance(expression, str) else ():
             yield Mistake(f"aggregates.{output}", problem)
+
+
+def _types_of_outputs(window: dict[str, Any], aggregates: dict[str, Any], schema: dict[str, str]) -> dict[str, str]:
+    """Spark's type of each output in lower case; empty if the type is not certain."""
+    if declared := _table(window, "output"):
+        return {name: str(kind).strip().casefold() for name, kind in declared.items()}
+    types = {name.casefold(): _type_of(name, schema) for name in schema}
+    return {name: (type_of(sql, types) if isinstance(sql, str) else None) or "" for name, sql in aggregates.items()}
 
 
 def _compared(window: dict[str, Any]) -> list[tuple[str, str]]:

@@ -19,10 +19,11 @@ from windowlib.definition.commands import THIS, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import InvalidSpec
 from windowlib.quality.check import UNBOUNDED, Identity, bounds_in_words, identified, in_words, name_of, number_in_words
-from windowlib.quality.figure_words import DERIVED, FIGURES
+from windowlib.quality.figure_words import meaning_of
 from windowlib.quality.figures import parameters
 from windowlib.quality.judge import check_suites
-from windowlib.quality.suite_files import OF_ROWS, Expectation, Suite, suites_of
+from windowlib.quality.pipeline_suites import suites_of
+from windowlib.quality.suite_files import OF_ROWS, OWN_TESTS, Expectation, Suite
 from windowlib.quality.terms import Terms
 from windowlib.quality.validations import Validated, stored_outcomes
 from windowlib.runs.history import history
@@ -195,10 +196,8 @@ def _bound(value: Any) -> float | None:
 def _observes(expectation: Expectation) -> list[str]:
     """The figure that an expectation checks, then the figures behind that figure, each with its meaning."""
     column = str(expectation.config["kwargs"].get("column", ""))
-    names = dict.fromkeys(
-        [*([column] if column in DERIVED or column in FIGURES else []), *expectation.ours.get("figures", ())]
-    )
-    named = [f"{name}: {DERIVED.get(name) or FIGURES.get(name, 'a figure')}" for name in names]
+    names = dict.fromkeys([*([column] if meaning_of(column) else []), *expectation.ours.get("figures", ())])
+    named = [f"{name}: {meaning_of(name) or 'a figure'}" for name in names]
     return named or [f"{name_of(expectation.config)} of Great Expectations"]
 
 
@@ -276,6 +275,8 @@ def _override(definition: Definition, suite: Suite, expectation: Expectation) ->
             return f"in {definition.file}, under [checks]: {key} = …   (0 to 1, now {number_in_words(now)})"
     file = expectation.place.partition(": expectation")[0]
     own = definition.checks.suites
+    if suite.name == OWN_TESTS:
+        return f"in {definition.file}: {expectation.place}"
     if suite.name.startswith("own_") or (own and Path(file).is_relative_to(own.absolute())):
         return f"edit {file}"
     return (

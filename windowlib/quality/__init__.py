@@ -8,7 +8,8 @@ Judging:
     judge.py            process that judges batches
     verdict.py          outcome of the suites for a batch
     terms.py            values of a definition that the suites need
-    suite_files.py      suites of a pipeline, with their placeholders replaced
+    pipeline_suites.py  all suites of a pipeline, with the short tests of its definition
+    suite_files.py      suites in files, with their placeholders replaced
     offending.py        rows that a row check rejects
 
 Figures:

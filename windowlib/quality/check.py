@@ -178,8 +178,19 @@ def _figure_observation(outcome: Mapping[str, Any], figures: Figures) -> str:
     if _counts(result):
         return _unexpected(result)
     settings = outcome["expectation_config"]["meta"].get("windowlib", {})
+    if (rows := figures.get(settings.get("among", ""))) is not None:
+        return f"{counted_of(result['observed_value'], rows)} rows"
     sources = ", ".join(f"{name} {figures[name]}" for name in settings.get("figures", ()) if name in figures)
     return number_in_words(result.get("observed_value")) + (f" ({sources})" if sources else "")
+
+
+def counted_of(part: float, whole: int) -> str:
+    """Formats a number of rows among others.
+
+    >>> counted_of(4.0, 4313)
+    '4 of 4,313'
+    """
+    return f"{int(part):,} of {whole:,}"
 
 
 def _row_observation(outcome: Mapping[str, Any]) -> str:

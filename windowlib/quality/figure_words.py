@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from windowlib.plans.admission import REASONS
 
+COLUMN_TEST = "columns.COLUMN.TEST"  # stands for the figures of all tests of result columns
+
 FIGURES = {
     "batch_id": "the batch",
     "plan_time_ms": "time at which the batch was planned",
@@ -42,6 +44,8 @@ FIGURES = {
     "windows_retired": "windows, or slices, that were dropped after their cleanup time, read or unread",
     "windows_touching": "windows, fired or in flight, that touch the next window of their key; must be 0",
     "windows_past_cleanup": "files of `open_windows` with a row past its cleanup time; must be 0",
+    "row_count": "rows of `results` that the batch adds or changes",
+    COLUMN_TEST: "of these, rows that fail a test of `[checks.columns]`, such as `columns.revenue.min`",
     "results_rows_before": "rows of `results` before the batch",
     "results_rows_after": "rows of `results` after the batch",
     "results_rows_written": "rows written to `results`, including unchanged rows of rewritten files",
@@ -97,3 +101,13 @@ DERIVED = {
     "watermark_moved_ms": "distance by which a rerun moved the watermark, in ms",
 }
 """Figures that `windowlib.quality.figures` derives from them for the suites."""
+
+
+def meaning_of(figure: str) -> str | None:
+    """Phrase for a figure; None for an unknown figure.
+
+    >>> meaning_of("late_share"), meaning_of("columns.revenue.min")[:32]
+    ('late events, as a share of admitted events', 'of these, rows that fail a test ')
+    """
+    named = COLUMN_TEST if figure.startswith("columns.") else figure
+    return DERIVED.get(named) or FIGURES.get(named)

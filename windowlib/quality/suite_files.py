@@ -20,12 +20,13 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.quality.terms import Terms
 
 OF_BATCH, OF_RERUN, OF_ROWS = JUDGES = ("figures of a batch", "figures of a rerun", "rows of results")
-OWN_FIGURES, OWN_RESULTS = "own_figures", "own_results"  # names of the suites in `figures_suite` and `results_suite`
+# Names of the suites in `figures_suite` and `results_suite`, and of the suite of the short tests in the definition.
+OWN_FIGURES, OWN_RESULTS, OWN_TESTS = "own_figures", "own_results", "own_tests"
 JUDGED = "judged"  # in `meta` of the outcome of a suite: one of `JUDGES`
 SUITE_KEYS = ("name", "expectations", "meta", "notes", "id", "suite_parameters")
 KEYS = ("type", "kwargs", "description", "severity", "meta", "notes", "id", "rendered_content", "success_on_last_run")
 SEVERITIES = ("critical", "warning", "info")
-OUR_KEYS = ("figures", "only_if", "table")  # in `meta.windowlib` of an expectation
+OUR_KEYS = ("figures", "among", "only_if", "table")  # in `meta.windowlib` of an expectation
 LISTED = 20  # most names that a message lists if it also suggests a name
 IN_SENTENCE = re.compile(r"\$([a-z]\w*)")
 IN_BOUND = re.compile(r"\b[A-Za-z]\w*\b(?!\s*[(=])")  # a bound may be computed: "round(windows_fired_low / 2)"
@@ -72,15 +73,15 @@ class SuitePlaceholders:
         )
 
 
-def suites_of(terms: Terms, parameters: Mapping[str, float | None]) -> list[Suite]:
-    """All suites of a pipeline, sorted by file name; the suites of `figures_suite` and `results_suite` come last."""
+def suites_in_files(terms: Terms, parameters: Mapping[str, float | None]) -> list[Suite]:
+    """Suites in the files of a pipeline, by file name; the suites of `figures_suite` and `results_suite` come last."""
     blanks = SuitePlaceholders.of(terms, parameters)
     ours = _in_folder(resources.files("windowlib.quality") / "suites")
     files = ours | (_in_folder(terms.suites) if terms.suites else {})
-    for reserved in (OWN_FIGURES, OWN_RESULTS):
+    reserved_by = {OWN_FIGURES: "figures_suite", OWN_RESULTS: "results_suite", OWN_TESTS: "columns"}
+    for reserved, key in reserved_by.items():
         if file := files.get(f"{reserved}.json"):
-            key = f"checks.{reserved.removeprefix('own_')}_suite"
-            raise InvalidSpec(f"{file}: {reserved} is reserved for the suite of {key}; give it another name")
+            raise InvalidSpec(f"{file}: {reserved} is reserved for the suite of checks.{key}; give it another name")
     suites = [_suite(file, blanks) for _, file in sorted(files.items())]
     if terms.figures_suite:
         suites.append(_suite(terms.figures_suite, blanks, (OWN_FIGURES, OF_BATCH)))

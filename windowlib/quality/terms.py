@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from windowlib.definition.toml.column_tests import ColumnTest, RowCountTest
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -26,6 +29,8 @@ class Terms:
     suites: Path | None
     figures_suite: Path | None
     results_suite: Path | None
+    column_tests: tuple[ColumnTest, ...] = ()
+    row_count: RowCountTest | None = None
 
     @classmethod
     def of(cls, definition: Definition) -> Terms:
@@ -44,10 +49,16 @@ class Terms:
             suites=checks.suites and checks.suites.absolute(),
             figures_suite=checks.figures_suite and checks.figures_suite.absolute(),
             results_suite=checks.results_suite and checks.results_suite.absolute(),
+            column_tests=checks.column_tests,
+            row_count=checks.row_count_test,
         )
 
     @classmethod
-    def from_json(cls, terms: dict[str, Any]) -> Terms:
-        """Restores the values from JSON, in which paths are strings and the key is a list."""
+    def from_json(cls, terms: Mapping[str, Any]) -> Terms:
+        """Restores the values from JSON, in which paths are strings, the key is a list, and tests are objects."""
         paths = {name: Path(terms[name]) for name in ("suites", "figures_suite", "results_suite") if terms[name]}
-        return cls(**{**terms, "key": tuple(terms["key"]), **paths})
+        tests = {
+            "column_tests": tuple(ColumnTest(**test) for test in terms["column_tests"]),
+            "row_count": terms["row_count"] and RowCountTest(**terms["row_count"]),
+        }
+        return cls(**{**terms, "key": tuple(terms["key"]), **paths, **tests})

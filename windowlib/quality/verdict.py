@@ -38,7 +38,8 @@ from windowlib.quality.figure_words import FIGURES
 from windowlib.quality.figures import Figures, is_rerun, judged_figures, parameters
 from windowlib.quality.frames import frame_of, in_utc
 from windowlib.quality.offending import with_rows
-from windowlib.quality.suite_files import JUDGED, OF_BATCH, OF_RERUN, OF_ROWS, Suite, must_be_known, suites_of
+from windowlib.quality.pipeline_suites import suites_of
+from windowlib.quality.suite_files import JUDGED, OF_BATCH, OF_RERUN, OF_ROWS, Suite, must_be_known
 from windowlib.quality.terms import Terms
 from windowlib.storage.object_file import ObjectFile
 
@@ -60,8 +61,8 @@ def validate(
     Raises `InvalidSpec` for a mistake in a suite, and KeyError if a figure is missing.
     """
     bounds = parameters(terms, figures, history)
-    suites = [(suite, built(suite)) for suite in suites_of(terms, bounds)]
     kind = OF_RERUN if is_rerun(figures) else OF_BATCH
+    suites = [(suite, built(suite)) for suite in suites_of(terms, bounds, kind)]
     frames = {kind: pd.DataFrame([judged_figures(terms, figures)])}
     of_rows = [expectation for suite, _ in suites if suite.judges == OF_ROWS for expectation in suite.expectations]
     if of_rows and result_files and len(rows := rows_of(result_files, of_rows)):
@@ -182,6 +183,8 @@ def _check_figure_names(suite: Suite, figures: Figures, frame: pd.DataFrame) -> 
     for expectation in suite.expectations:
         names = dict.fromkeys([*figures, *FIGURES])
         must_be_known(f"{expectation.place}: meta.windowlib.figures", expectation.ours.get("figures", ()), names)
+        among = [expectation.ours["among"]] if "among" in expectation.ours else []
+        must_be_known(f"{expectation.place}: meta.windowlib.among", among, names)
         must_be_known(
             f"{expectation.place}: a figure", _columns_of(expectation), dict.fromkeys([*frame.columns, *FIGURES])
         )

@@ -5,13 +5,13 @@ The fields document each key: name, meaning, default.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from windowlib.definition.sql.aggregates import check_expression
 from windowlib.definition.toml import masters
+from windowlib.definition.toml.checks import ChecksSection
 from windowlib.definition.toml.fields import (
     Address,
     Columns,
@@ -24,12 +24,10 @@ from windowlib.definition.toml.fields import (
     Positive,
     Schedule,
     Section,
-    Share,
     Tags,
     TimeZone,
     Variable,
     duration,
-    resolved,
 )
 from windowlib.definition.toml.retention import ALLOWED as ALLOWED_KEPT
 from windowlib.definition.toml.retention import RetentionPeriod
@@ -37,7 +35,6 @@ from windowlib.definition.toml.source import Source
 from windowlib.definition.toml.windows import AnyWindow
 from windowlib.plans.aggregates.aggregate_set import MOST_VALUES
 
-MAX_WINDOWS_PER_EVENT = 10_000
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
 
 
@@ -75,52 +72,6 @@ class Airflow(Section):
         " always, by another user than the one who triggered the run. This also holds for refused"
         " batches",
     )
-
-
-class ChecksSection(Section):
-    """`[checks]`: bounds of the quality checks, and suites of your own."""
-
-    max_late_share: Share = Field(default=0.1, description="0 to 1: more late events than this are a warning")
-    max_unusable_share: Share = Field(default=0.1, description="0 to 1: more unusable rows than this are a warning")
-    max_duplicate_share: Share = Field(
-        default=0.2, description="0 to 1: more rows with a repeated event id than this are a warning"
-    )
-    max_windows_per_event: int = Field(
-        default=MAX_WINDOWS_PER_EVENT,
-        ge=1,
-        description="greatest number of windows of an event, or of firings of a window by intervals; a"
-        " definition with more is refused",
-    )
-    verify_sample: Share = Field(
-        default=0.0, description="0 to 1: share of keys whose windows Airflow verifies after each advance; 0: none"
-    )
-    verify_last_ms: Positive = duration(
-        "verify_last", "time before the watermark in which Airflow verifies windows", "1d"
-    )
-    suites: Path | None = Field(
-        default=None,
-        description="a folder of suites as JSON, relative to this file; each replaces the built-in suite of its name,"
-        " or is added",
-    )
-    figures_suite: Path | None = Field(
-        default=None, description="a JSON file of expectations about the figures of a batch, relative to this file"
-    )
-    results_suite: Path | None = Field(
-        default=None,
-        description="a JSON file of expectations about the results that a batch adds or changes, relative to this file",
-    )
-
-    @field_validator("suites", "figures_suite", "results_suite", mode="before")
-    @classmethod
-    def _exists(cls, path: Any, info: ValidationInfo) -> Path:
-        if not isinstance(path, str):
-            raise ValueError("must be a string")
-        target = resolved((info.context or {})["folder"], path)
-        if info.field_name == "suites" and not target.is_dir():
-            raise ValueError("no such folder")
-        if info.field_name != "suites" and not target.is_file():
-            raise ValueError("no such file")
-        return target
 
 
 class Pages(Section):
