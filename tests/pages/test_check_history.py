@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,21 @@ def test_each_bound_is_its_own_line(made: Definition) -> None:
         histories(made, [batch(2, 0.01, 0.2), batch(1, 0.01)], []), key=lambda one: "max" not in one.sentence
     )
     assert [(one.batches, one.result.expected) for one in share.spans] == [("2", "at most 0.2"), ("1", "at most 0.1")]
+
+
+def test_the_author_s_checks_come_first_with_their_trend(made: Definition) -> None:
+    internal = {**BATCHES[0].suites[0], "suite_name": "events"}
+    own = {**BATCHES[0].suites[0], "suite_name": "own_tests"}
+    batches = [Validated(number, {"rows_read": number}, [internal, own]) for number in (3, 2, 1)]
+    batches[0] = batch(3, 0.5)  # of a suite of the author
+    found = histories(made, [replace(batches[0], suites=[*batches[0].suites, internal]), *batches[1:]], [])
+    assert [(check.suite, check.is_own) for check in found] == [
+        ("own", True),
+        ("own", True),
+        ("own_tests", True),
+        ("events", False),
+    ]
+    assert found[-1].values == [0.01, 0.01, 0.01]
 
 
 def test_wrong_results_are_shown_with_key_and_window(made: Definition, tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.sql.aggregates import columns_used
 from windowlib.definition.toml.file import Pages
 from windowlib.plans.aggregates.aggregate_set import AggregateSet
-from windowlib.quality.check import CheckResult
+from windowlib.quality.check import CheckResult, column_of
+from windowlib.quality.suite_files import OWN_TESTS
 from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ def _assertions(checks: Sequence[CheckResult]) -> dict[str, Any]:
             assertion=check.expectation,
             success=check.success,
             severity=SEVERITIES.get(check.severity, "warn"),
+            column=_tested_column(check),
             name=check.suite,
             description=check.sentence,
             expected=check.expected,
@@ -167,6 +169,17 @@ def _assertions(checks: Sequence[CheckResult]) -> dict[str, Any]:
         for check in checks
     ]
     return {"dataQualityAssertions": facet.DataQualityAssertionsDatasetFacet(assertions)}
+
+
+def _tested_column(check: CheckResult) -> str | None:
+    """Column of `results` that a short test of the definition judges; None for other checks.
+
+    >>> named = "expect_column_max_to_be_between(columns.revenue.min)"
+    >>> _tested_column(CheckResult(OWN_TESTS, named, "critical", "", True, "0", "0"))
+    'revenue'
+    """
+    figure = column_of(check.expectation)
+    return figure.split(".")[1] if check.suite == OWN_TESTS and figure.startswith("columns.") else None
 
 
 def _sum(batches: Sequence[Record], figure: str) -> int:

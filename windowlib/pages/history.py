@@ -14,12 +14,14 @@ from windowlib.pages.rows import TextRows, text_rows
 from windowlib.quality.check import CheckResult, Identity, column_of, identified, in_words, is_of_rows, without_examples
 from windowlib.quality.figures import BY_DESIGN
 from windowlib.quality.offending import WINDOW, rows_of
+from windowlib.quality.suite_files import built_in_names
 from windowlib.quality.validations import PAGES_KEEP, Validated
 
 REFUSED = "quarantined_"  # prefix of figures; a reason follows
 OF_QUARANTINE = ("rows_quarantined", "quarantine_rows_missing", "rows_without_reason", "rows_unaccounted")
 OF_LATE = ("late_share", "rows_late", "late_rows_", "late_by_", "late_unaccounted")  # prefixes
 GONE_NULL = "results_gone_null"
+SPARKS = 40  # batches of a sparkline
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,16 @@ class CheckHistory:
     places: Sequence[PageAnchor] = ()
 
     @property
+    def is_own(self) -> bool:
+        """Tests if the author has written the check."""
+        return self.suite not in built_in_names()
+
+    @property
+    def values(self) -> Sequence[float]:
+        """Judged numbers of the newest batches, oldest first, for a sparkline. A batch without a number counts as 0."""
+        return [outcome.value or 0.0 for outcome in self.outcomes[-SPARKS:]]
+
+    @property
     def newest(self) -> CheckResult:
         return self.outcomes[-1].result
 
@@ -104,7 +116,7 @@ def outcomes_of(definition: Definition, batch: Validated) -> list[CheckOutcome]:
 
 
 def histories(definition: Definition, batches: Iterable[Validated], on_page: Collection[str]) -> list[CheckHistory]:
-    """Each check of some batches (newest first), ordered by newest failure, then by suite.
+    """Each check of some batches (newest first): the author's first, then by newest failure, then by suite.
 
     `on_page` holds the ids of the page's sections that have rows.
     """
@@ -124,7 +136,10 @@ def histories(definition: Definition, batches: Iterable[Validated], on_page: Col
         )
         for (suite, *_), outcomes in by_check.items()
     ]
-    return sorted(checks, key=lambda check: (-max((f.batch_id for f in check.failures), default=0), check.suite))
+    return sorted(
+        checks,
+        key=lambda check: (not check.is_own, -max((f.batch_id for f in check.failures), default=0), check.suite),
+    )
 
 
 def anchor_of(reason: str) -> str:
@@ -160,13 +175,13 @@ def _without_examples(result: CheckResult) -> CheckResult:
 
 
 def _brief(result: CheckResult) -> CheckResult:
-    """Removes the figures in parentheses from a successful result, because they differ in every batch."""
+    """Removes the figures of the batch from a successful result, because they differ in every batch."""
     return replace(result, observed=_compared(result)[-1]) if result.success else result
 
 
 def _compared(result: CheckResult) -> tuple[bool, str, str, str, str]:
     """Values that are equal in all batches of a span."""
-    observed = result.observed.partition(" (")[0] if result.success else result.observed
+    observed = result.observed.partition(" (")[0].partition(" of ")[0] if result.success else result.observed
     return result.success, result.expectation, result.severity, result.expected, observed
 
 

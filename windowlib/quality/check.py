@@ -179,18 +179,20 @@ def _figure_observation(outcome: Mapping[str, Any], figures: Figures) -> str:
         return _unexpected(result)
     settings = outcome["expectation_config"]["meta"].get("windowlib", {})
     if (rows := figures.get(settings.get("among", ""))) is not None:
-        return f"{counted_of(result['observed_value'], rows)} rows"
+        return _among(outcome["expectation_config"]["kwargs"]["column"], result["observed_value"], rows)
     sources = ", ".join(f"{name} {figures[name]}" for name in settings.get("figures", ()) if name in figures)
     return number_in_words(result.get("observed_value")) + (f" ({sources})" if sources else "")
 
 
-def counted_of(part: float, whole: int) -> str:
-    """Formats a number of rows among others.
+def _among(figure: str, observed: float, rows: int) -> str:
+    """Formats a number of rows, or a share of rows, among all rows.
 
-    >>> counted_of(4.0, 4313)
-    '4 of 4,313'
+    >>> _among("columns.revenue.min", 4.0, 4313), _among("late_share", 0.25, 4312)
+    ('4 of 4,313 rows', '0.25 (1,078 of 4,312)')
     """
-    return f"{int(part):,} of {whole:,}"
+    if figure.endswith("_share"):
+        return f"{number_in_words(observed)} ({round(observed * rows):,} of {rows:,})"
+    return f"{int(observed):,} of {rows:,} rows"
 
 
 def _row_observation(outcome: Mapping[str, Any]) -> str:

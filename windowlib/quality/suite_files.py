@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
@@ -76,8 +77,7 @@ class SuitePlaceholders:
 def suites_in_files(terms: Terms, parameters: Mapping[str, float | None]) -> list[Suite]:
     """Suites in the files of a pipeline, by file name; the suites of `figures_suite` and `results_suite` come last."""
     blanks = SuitePlaceholders.of(terms, parameters)
-    ours = _in_folder(resources.files("windowlib.quality") / "suites")
-    files = ours | (_in_folder(terms.suites) if terms.suites else {})
+    files = _in_folder(_built_in()) | (_in_folder(terms.suites) if terms.suites else {})
     reserved_by = {OWN_FIGURES: "figures_suite", OWN_RESULTS: "results_suite", OWN_TESTS: "columns"}
     for reserved, key in reserved_by.items():
         if file := files.get(f"{reserved}.json"):
@@ -91,6 +91,16 @@ def suites_in_files(terms: Terms, parameters: Mapping[str, float | None]) -> lis
 
 
 # -- reading ------------------------------------------------------------------------------------------------------
+
+
+@cache
+def built_in_names() -> frozenset[str]:
+    """Names of the suites of windowlib. All others are suites of the author."""
+    return frozenset(name.removesuffix(".json") for name in _in_folder(_built_in()))
+
+
+def _built_in() -> Traversable:
+    return resources.files("windowlib.quality") / "suites"
 
 
 def _in_folder(folder: Traversable) -> dict[str, Traversable]:
