@@ -78,6 +78,19 @@ def test_a_checkpoint_omits_deleted_files(tmp_path: Path) -> None:
     assert [file.path for file in again.files(again.version())] == held
 
 
+def test_a_commit_whose_log_maintenance_has_shortened_needs_no_checkpoint(tmp_path: Path) -> None:
+    table = replaced_often(tmp_path, 28)
+    version = table.version()
+    assert version is not None
+    late = Table(Disk(tmp_path))
+    delta_commits.commit(table, version)
+    checkpoints.checkpoint(table, version + 1, worth=1)
+    checkpoints.delete(table.store, checkpoints.superfluous(table.store, version + 1, worth=1))
+    assert oldest_version(table.store) == version + 1
+    checkpoints.make_if_due(late, version)
+    assert last_checkpoint(table.store) == version + 1
+
+
 def test_a_commit_does_not_list_a_long_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = replaced_often(tmp_path, 25)
     Disk(tmp_path).delete(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ from deltalake.exceptions import DeltaError
 
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import log, log_writing
-from windowlib.delta.tables import Table, opened
+from windowlib.delta.tables import Table, explained, opened
 from windowlib.storage.store import ObjectInfo, Store
 
 ENTRIES = 10  # entries after a checkpoint that justify the next one
@@ -37,12 +38,13 @@ def make_if_due(table: Table, version: int) -> None:
     """Writes a checkpoint of a version that was just committed, if the last checkpoint is `ENTRIES` entries back.
 
     A process that opens the table then reads few entries. Call this after the commit, so that the commit does not wait
-    for the checkpoint.
+    for the checkpoint. A version past which maintenance has shortened the log needs none: the log has a later one.
     """
     if version - (-1 if table.checkpoint is None else table.checkpoint) >= ENTRIES:
-        table.at(version).create_checkpoint()
-        table.store.sync(log.written_by(table.store, version))
-        table.checkpoint = version
+        with suppress(log.CutLog), explained(table.store, version):
+            opened(table.store, version).create_checkpoint()
+            table.store.sync(log.written_by(table.store, version))
+            table.checkpoint = version
 
 
 def add_missing_settings(table: Table) -> None:
