@@ -18,8 +18,8 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "windowlib"
 ORDER = (
     "model", "storage", "contract", "plans", "definition", "delta", "ledger", "publication", "engines", "source",
-    "quality", "batches", "reruns", "runs", "decisions", "maintenance", "migrations", "replay", "inspection",
-    "erasure", "notices", "pages", "demo", "cli", "airflow",
+    "quality", "batches", "reruns", "runs", "decisions", "maintenance", "migrations", "moves", "replay",
+    "inspection", "erasure", "notices", "pages", "demo", "cli", "airflow",
 )  # fmt: skip
 """The folders of `windowlib`: each imports only from itself and from those before it."""
 MODEL = sorted((PACKAGE / "model").glob("*.py"))

@@ -30,6 +30,7 @@ Each folder imports only from those above it in this list:
     decisions/    decisions of an operator about the newest batch
     maintenance/  compaction, retention, sweep
     migrations/   new tables under a changed definition
+    moves/        move of the tables to another storage
     replay/       scenarios and recordings
     inspection/   status, lineage, late events, verification
     erasure/      erasure of a key

@@ -38,6 +38,7 @@ PARTS = {
     "inspection": "Wrong results",
     "erasure": "Erased keys",
     "migrations": "Changed definitions",
+    "moves": "Moves to another storage",
     "airflow": "Airflow",
 }
 

@@ -171,12 +171,13 @@ PARTS = (
         },
     ),
     Part(
-        "`ledger.decision` of acknowledge and migrate_finish",
+        "`ledger.decision` of acknowledge, migrate_finish and move",
         "the subject of the row",
         {
             "situation": "acknowledge: as in `notices`, or `warning` for all warnings",
             "until_ms": "acknowledge: end of the quiet time",
             "migration": "migrate_finish: the id of the migration",
+            "to": "move: the address of the new folder of the tables",
         },
     ),
     Part(

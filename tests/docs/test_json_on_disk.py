@@ -17,7 +17,7 @@ from tests.world.stopped.stories import STORIES
 KEYS = {part.where: {*part.keys} for part in PARTS}
 SUMMARY, DEFINITION, DECISION = "`previews.summary`", "`ledger.definition`", "`ledger.decision` of plan and commit"
 RERUN = "`ledger.rerun`, `previews.rerun`"
-OTHER_DECISION = "`ledger.decision` of acknowledge and migrate_finish"
+OTHER_DECISION = "`ledger.decision` of acknowledge, migrate_finish and move"
 NOT_HERE = {
     "_listing.json",  # no full listing found nothing
     "one of `verifications.differences`",  # nothing differed

@@ -29,6 +29,7 @@ from windowlib.delta.tables import Table
 from windowlib.ledger.decision import Decision
 from windowlib.ledger.lease import lease
 from windowlib.ledger.ledger import DecidedMeanwhile, Ledger, Superseded
+from windowlib.ledger.moves import Moved
 from windowlib.ledger.prepare import Prepared
 from windowlib.ledger.reading import rows_of_kinds
 from windowlib.ledger.rerun_request import Rerun
@@ -116,6 +117,10 @@ def test_the_life_of_a_batch(tmp_path: Path) -> None:
     ledger.write({"kind": "release"}, 1)
     followed.wrote(claim=Claim(1, claim.owner, 1_500, 3, released=True))
     assert not ledger.state().left_by_a_dead_run
+    ledger.write({"kind": "move", "decision": '{"to": "s3://shop/clicks"}'})
+    followed.wrote(moved_to="s3://shop/clicks")
+    with pytest.raises(Moved, match=r'were moved to s3://shop/clicks, and .*: set warehouse = "s3://shop" in PIPELINE'):
+        ledger.claim()
 
 
 def test_an_abandoned_batch_leaves_nothing_but_its_number(tmp_path: Path) -> None:

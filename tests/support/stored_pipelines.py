@@ -12,7 +12,7 @@ import os
 import secrets
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerContext, ForkServerProcess
@@ -41,6 +41,7 @@ from windowlib.storage.objects import Objects
 WRITES = ("PUT", "POST", "DELETE")  # methods of requests that change something
 ENDS_S = 120
 Answers = SimpleQueue[str]
+Work = Callable[[Definition], str]
 
 
 def later() -> int:
@@ -148,17 +149,23 @@ def forking() -> ForkServerContext:
     return context
 
 
-def child(pipeline: StoredPipeline, port: int | None = None, answers: Answers | None = None) -> ForkServerProcess:
-    """A process that runs the pipeline. It tells its batches, or the class of its error."""
-    return forking().Process(target=_run, args=(pipeline.file, pipeline.variables(port), answers))
+def all_batches(definition: Definition) -> str:
+    """Runs a pipeline. Tells its batches."""
+    return f"batches {[report.batch_id for report in advance(definition, no_spark, clock=later)]}"
 
 
-def _run(file: Path, variables: Mapping[str, str], answers: Answers | None) -> None:
+def child(
+    pipeline: StoredPipeline, port: int | None = None, answers: Answers | None = None, work: Work = all_batches
+) -> ForkServerProcess:
+    """A process that works on the pipeline. It tells what the work tells, or the class of its error."""
+    return forking().Process(target=_do, args=(work, pipeline.file, pipeline.variables(port), answers))
+
+
+def _do(work: Work, file: Path, variables: Mapping[str, str], answers: Answers | None) -> None:
     os.environ |= variables
     compute_simply(pytest.MonkeyPatch())
     try:
-        batches = [report.batch_id for report in advance(load_definition(file), no_spark, clock=later)]
-        answer = f"batches {batches}"
+        answer = work(load_definition(file))
     except Exception as error:
         answer = type(error).__name__
     if answers is not None:
@@ -167,10 +174,11 @@ def _run(file: Path, variables: Mapping[str, str], answers: Answers | None) -> N
 
 @dataclass
 class WriteOf:
-    """The `number`-th write of a process that runs a pipeline behind a proxy."""
+    """The `number`-th write of a process that works on a pipeline behind a proxy."""
 
     number: int
     handle: Callable[[Exchange], None]
+    methods: Sequence[str] = WRITES
     writes: int = 0
 
     @property
@@ -180,14 +188,22 @@ class WriteOf:
 
     def is_chosen(self, request: Request) -> bool:
         """Counts a write. Tests if it is the chosen one."""
-        self.writes += request.method in WRITES
-        return request.method in WRITES and self.writes == self.number
+        self.writes += request.method in self.methods
+        return request.method in self.methods and self.writes == self.number
 
 
-def killed_at(pipeline: StoredPipeline, proxy: FaultProxy, number: int, *, after: bool) -> bool:
-    """Runs the pipeline in a process that SIGKILL ends at its `number`-th write. Tests if it came to that write.
+def killed_at(
+    pipeline: StoredPipeline,
+    proxy: FaultProxy,
+    number: int,
+    *,
+    after: bool,
+    work: Work = all_batches,
+    methods: Sequence[str] = WRITES,
+) -> bool:
+    """Works on the pipeline in a process that SIGKILL ends at its `number`-th write. Tests if it came to that write.
 
-    The store carries out the write if `after` is true.
+    The store carries out the write if `after` is true. `methods` are those of requests that count as writes.
     """
 
     def kill(exchange: Exchange) -> None:
@@ -196,7 +212,7 @@ def killed_at(pipeline: StoredPipeline, proxy: FaultProxy, number: int, *, after
         os.kill(process.pid or 0, signal.SIGKILL)
         exchange.close()
 
-    write, process = WriteOf(number, kill), child(pipeline, proxy.port)
+    write, process = WriteOf(number, kill, methods), child(pipeline, proxy.port, work=work)
     with chosen(proxy, write), ending(process):
         process.start()
         process.join(ENDS_S)

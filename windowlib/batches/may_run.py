@@ -21,6 +21,7 @@ from windowlib.delta import log
 from windowlib.delta.tables import Tables
 from windowlib.ledger.late_bound import allowed_lateness_ms
 from windowlib.ledger.ledger import ApprovalPending
+from windowlib.ledger.moves import require_stays
 from windowlib.ledger.rows import Commit, LedgerState, Plan
 from windowlib.model.errors import InvalidSpec, StateMismatch
 from windowlib.publication import publish
@@ -37,8 +38,9 @@ _UNREADABLE = ("Cc", "Cs")  # control characters, and bytes that are not text
 def check_may_run(definition: Definition, state: LedgerState) -> None:
     """Raises `StateMismatch` if another definition made the newest or prepared batch.
 
-    Raises `ApprovalPending` if a batch waits for a decision.
+    Raises `Moved` if the tables were moved, and `ApprovalPending` if a batch waits for a decision.
     """
+    require_stays(state.moved_to)
     if state.plan and state.plan.decision and state.plan.decision.switches:
         check_fingerprint(definition, state.plan, f"finish it: `{migrate_command(definition.file)}`")
         return

@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {  # command -> its module, and its pa
     "run": ("run", RUN),
     "plan": ("plan", RUN),
     "maintain": ("maintain", RUN),
+    "move": ("move", RUN),
     "rerun": ("rerun", CORRECT),
     "rollback": ("operate", CORRECT),
     "migrate": ("migrate", CORRECT),

@@ -90,6 +90,8 @@ def _seconds(time_ms: int) -> str:
 
 
 def _what_waits(status: Status) -> Iterator[str]:
+    if status.moved_to:
+        yield f"[bold]the tables were moved[/bold] to {escape(status.moved_to)}: this place takes no more batches"
     if not status.same_definition:
         yield "[bold]the definition has changed[/bold] since the newest batch: the next run stops and says how"
     for line in (*status.to_come, *filter(None, [status.migration, status.erasure])):

@@ -46,7 +46,7 @@ LEDGER = TableSpec(
             "kind",
             text,
             "claim, heartbeat, release, plan, prepare, commit, approve, abandon, clock, restore, acknowledge,"
-            " migrate_finish",
+            " migrate_finish, move",
         ),
         Column("epoch", long, "the number of the newest claim"),
         Column("batch_id", long, "null for claim, heartbeat, release"),
@@ -86,7 +86,7 @@ LEDGER = TableSpec(
             "decision",
             text,
             "adopt, rollback, migrate, …: JSON of the decision (windowlib.ledger.decision); acknowledge: JSON of the"
-            " subject and its end; migrate_finish: id of the migration",
+            " subject and its end; migrate_finish: id of the migration; move: the new address",
         ),
         Column("fingerprint", text, "hash of `definition`"),
         Column("definition", text, "JSON of the settings that the stored state depends on"),
@@ -97,12 +97,12 @@ LEDGER = TableSpec(
         ),
         Column("versions", numbers, "commit: table → version"),
         Column("counts", numbers, "commit: figure → value"),
-        Column("who", text, "the operator of approve, abandon, clock, restore, acknowledge, migrate_finish"),
+        Column("who", text, "the operator of approve, abandon, clock, restore, acknowledge, migrate_finish, move"),
         Column(
             "reason",
             text,
-            "reason of approve, abandon, clock, restore, acknowledge, migrate_finish; prepare: the failed checks if the"
-            " batch was refused, else null",
+            "reason of approve, abandon, clock, restore, acknowledge, migrate_finish, move; prepare: the failed checks"
+            " if the batch was refused, else null",
         ),
         Column("prepared", text, "prepare: the file that lists everything that the batch publishes"),
         Column("sha256", text, "prepare: checksum of that file"),

@@ -121,6 +121,7 @@ class Status:
     migration: str | None = None  # an unfinished migration and the next commands, in words
     listing: str | None = None  # start of the listing, and time of the next full listing, in words
     to_come: Sequence[str] = ()  # columns that no batch has filled yet, in words
+    moved_to: str | None = None  # address to which the tables were moved, after which this place takes no batches
     erasure: str | None = None  # an unfinished erasure and the next command, in words
     error: LastError | None = None  # error of the last plan or run, if none has succeeded since
 
@@ -166,6 +167,7 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
         situations=situations(definition.store, ledger.tables, now_ms),
         migration=migration_begun(definition.file, ledger),
         listing=words(definition.source, marker) if marker else None,
+        moved_to=state.moved_to,
         to_come=columns_to_add(definition, commit),
         erasure=erasure_begun(definition, ledger) if whole else None,
         error=last_error.unresolved(definition.store, commit.at_ms if commit else None),

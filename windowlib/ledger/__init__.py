@@ -19,6 +19,7 @@ Entries:
     rerun_request.py     request of a rerun, and the checks of its range
     late_bound.py        late bound of a batch
     migration.py         migration in progress, and the folder of its new tables
+    moves.py             move of the tables to another storage: its row, and the mark of the new place
 
 Records beside the batches:
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from windowlib.contract.tables import LEDGER
 from windowlib.definition.instants import utc
 from windowlib.delta import data_files
+from windowlib.ledger import moves
 from windowlib.ledger.rows import LedgerState, applied, with_format
 
 Row = Mapping[str, Any]
@@ -22,8 +23,10 @@ Follow = Callable[[LedgerState], Rows] | None
 def entry(state: LedgerState, rows: Rows, now_ms: int) -> list[dict[str, Any]]:
     """Rows with all columns, numbered after the state, as they are read back.
 
-    A row without an epoch gets the epoch of the newest claim, which may be an earlier one of these rows.
+    A row without an epoch gets the epoch of the newest claim, which may be an earlier one of these rows. Raises
+    `moves.Moved` if no row may follow, because the tables were moved.
     """
+    moves.require_stays(state.moved_to)
     epoch, numbered = state.claim.epoch if state.claim else 0, list[Row]()
     for sequence, row in enumerate(rows, state.sequence + 1):
         epoch = row.get("epoch", epoch)

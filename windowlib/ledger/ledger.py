@@ -27,7 +27,7 @@ from windowlib.delta import commits as delta_commits
 from windowlib.delta import small_tables as small
 from windowlib.delta.log import CutLog
 from windowlib.delta.tables import Tables
-from windowlib.ledger import entries, owner
+from windowlib.ledger import entries, moves, owner
 from windowlib.ledger.entries import Follow, Row, Rows
 from windowlib.ledger.owner import Owner, ProcessState, shows_life
 from windowlib.ledger.prepare import Unreadable
@@ -35,8 +35,6 @@ from windowlib.ledger.reading import fold
 from windowlib.ledger.rows import BY_ITSELF, Claim, LedgerState, Plan, abandon_row, plan_row
 from windowlib.model.errors import ExpectationsFailed, TryAgain, WindowError
 from windowlib.storage import refusals
-from windowlib.storage.address import is_remote
-from windowlib.storage.probe import require_create_once
 from windowlib.storage.store import Store
 
 Clock = Callable[[], int]  # milliseconds since the epoch
@@ -92,7 +90,7 @@ class Ledger:
 
     def state(self) -> LedgerState:
         """Current state of the ledger."""
-        with self._lock:
+        with self._lock, moves.explained(self.store):
             table = self.tables[LEDGER.name]
             if (newest := table.version()) != self._state.version:
                 self._state = fold(table, newest)
@@ -252,8 +250,7 @@ class Ledger:
             written = entries.entry(state, rows, self.clock())
             after = entries.after(state, written)
             if version is None:
-                if is_remote(self.store.url):
-                    require_create_once(self.store)
+                moves.require_new_place(self.store)
                 version = delta_commits.create(table, LEDGER.schema())
             self._state = replace(after, version=small.append_rows(table, version, written))
 

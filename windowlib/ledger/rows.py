@@ -21,7 +21,7 @@ from windowlib.plans.partitions import values_of
 CLAIM_KINDS = ("claim", "heartbeat", "release")
 KINDS = (
     *(*CLAIM_KINDS, "plan", "prepare", "approve", "abandon", "commit"),
-    *("restore", "clock", "acknowledge", "migrate_finish"),
+    *("restore", "clock", "acknowledge", "migrate_finish", "move"),
 )
 """Kinds of rows that this version knows."""
 FORMAT = 4
@@ -141,6 +141,7 @@ class LedgerState:
     approved_by: str | None = None
     is_begun: bool = False  # a run has held the pipeline since the plan was frozen or approved
     kept_migration: int | None = None  # batch of a migration that an operator has finished since the newest commit
+    moved_to: str | None = None  # address of the folder to which an operator has moved the tables
 
     def pinned(self, table: str) -> int | None:
         """Version of a table that the newest commit row names; None if the row does not name the table."""
@@ -240,6 +241,8 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
             return replace(state, kept_migration=row["batch_id"])
         case "clock":
             return replace(state, time_ms=row["plan_time_ms"])
+        case "move":
+            return replace(state, moved_to=json.loads(row["decision"])["to"])
         case "heartbeat" | "release":
             return state  # the row of the claim is older than the rows that were read
     raise StateMismatch(f"row {row['sequence']} of the ledger has the unknown kind {row['kind']}. {NEWER}")

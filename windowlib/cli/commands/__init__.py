@@ -7,6 +7,7 @@ Running:
     rerun.py        command `rerun`
     maintain.py     command `maintain`
     migrate.py      command `migrate`
+    move.py         command `move`
 
 Looking:
 

@@ -1,0 +1,7 @@
+"""Move of a pipeline's tables to another storage, such as from a disk to S3 and back.
+
+move.py     operation `move`: copy, close the old place, copy the ledger, open the new place
+target.py   new place, and the reasons to refuse it
+copying.py  copies of objects, compared by their SHA-256
+rows.py     rows of the copied tables, counted in the files and compared with the logs
+"""
