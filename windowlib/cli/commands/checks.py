@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from windowlib.inspection.checks import Check, PipelineChecks
+    from windowlib.inspection.suggested_checks import SuggestedChecks
 
 VALUES_SHOWN = 10
 
@@ -29,9 +30,14 @@ def checks(
             "--explain", metavar="CHECK", help="Explain only this check: events.late_share.", show_default=False
         ),
     ] = None,
+    suggest: Annotated[
+        bool, typer.Option("--suggest", help="Propose bounds as TOML, from the figures of at least eight weeks.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """List the checks of each batch: what must hold, the current bound, the owner, and the value of the newest batch.
+
+    With --suggest: bounds to paste into the definition.
 
     With --explain: what the check observes, when it fails, how to set another bound, and its recent values.
 
@@ -41,11 +47,21 @@ def checks(
     from windowlib.inspection.checks import checks as look
     from windowlib.ledger.ledger import wall_clock_ms
 
+    if suggest:
+        from windowlib.inspection.suggested_checks import suggested_checks
+
+        print_report(suggested_checks(load_pipeline(pipeline)), suggestion_text, as_json)
+        return
     report = look(load_pipeline(pipeline), wall_clock_ms(), as_judged=True)
     if explain is None:
         print_report(report, checks_text, as_json)
     else:
         print_report(check_named(report, explain), check_text, as_json)
+
+
+def suggestion_text(report: SuggestedChecks) -> str:
+    """The proposed bounds as TOML to paste, or the reason why there are none."""
+    return report.toml or f"{report.pipeline}: {report.problem}"
 
 
 def checks_text(report: PipelineChecks) -> Iterator[RenderableType]:

@@ -1,0 +1,151 @@
+"""Bounds of checks, proposed from the figures of at least eight weeks, as TOML for the definition.
+
+Figures are those of all committed batches since the last migration, without reruns. Bounds of result columns come from
+the statistics of the files of `results`. A bound is the usual range of a figure (`windowlib.quality.bands`), rounded
+outwards to two digits, so that the newest batches pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, inf, isfinite, log10
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowlib.batches.planning import ledger_of
+from windowlib.contract.tables import RUN_METRICS
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import utc
+from windowlib.definition.plurals import counted
+from windowlib.definition.toml.column_tests import ROW_COUNT
+from windowlib.delta.data_files import DataFile, read_parquet
+from windowlib.delta.tables import Tables
+from windowlib.ledger.migration import migrated_by
+from windowlib.ledger.rows import LedgerState
+from windowlib.quality.bands import usual
+from windowlib.quality.baselines import LEAST_DEVIATION, LEAST_LATE_SHARE, WEEK_MS, WEEKS
+from windowlib.quality.figures import BY_DESIGN, is_rerun, share
+from windowlib.quality.firings import windows_fired
+
+Figures = Mapping[str, int | None]
+SCHEMA = pa.schema([("batch_id", pa.int64()), ("figure", pa.string()), ("value", pa.int64())])
+DIGITS = 2  # of a bound
+PLAN_TIME = "plan_time_ms"
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedChecks:
+    """Proposed bounds as TOML, or the `problem` why there are none. `batches` are the batches behind the bounds."""
+
+    pipeline: str
+    batches: int
+    toml: str | None = None
+    problem: str | None = None
+
+
+def suggested_checks(definition: Definition) -> SuggestedChecks:
+    """Bounds for a pipeline. Fewer than `WEEKS` weeks of figures give a sentence instead."""
+    ledger = ledger_of(definition)
+    state = ledger.state()
+    past = _past(ledger.tables, state)
+    first_ms, last_ms = (past[at][PLAN_TIME] or 0 for at in (0, -1)) if past else (0, 0)
+    if last_ms - first_ms < WEEKS * WEEK_MS:
+        return SuggestedChecks(definition.name, len(past), problem=_too_short(len(past), first_ms, last_ms))
+    of_results = ledger.tables["results"].files(state.pinned("results"))
+    head = f"# From {counted(len(past), 'batch')}, {utc(first_ms):%Y-%m-%d} to {utc(last_ms):%Y-%m-%d}."
+    lines = [head, "[checks]", *_bounds(definition, past)]
+    columns = [line for output in definition.outputs for line in _of_column(output, of_results)]
+    toml = "\n".join([*lines, *(["", "[checks.columns]", *columns] if columns else [])])
+    return SuggestedChecks(definition.name, len(past), toml)
+
+
+def _too_short(batches: int, first_ms: int, last_ms: int) -> str:
+    weeks = (last_ms - first_ms) // WEEK_MS
+    has = f"those of {counted(batches, 'batch')} over {counted(weeks, 'week')}" if batches else "none yet"
+    return f"bounds need the figures of at least {WEEKS} weeks, and there are {has}; try again later"
+
+
+def _past(tables: Tables, state: LedgerState) -> list[Figures]:
+    """Figures of the batches since the last migration, without reruns and batches that read nothing, oldest first."""
+    table, since = tables[RUN_METRICS.name], migrated_by(state.commit)
+    batches: dict[int, dict[str, int | None]] = {}
+    for file in table.files(state.pinned(RUN_METRICS.name)):
+        rows = read_parquet(table.store, file, SCHEMA)
+        rows = rows.filter(pc.greater(rows["batch_id"], since))
+        for batch_id, figure, value in zip(*(rows[name].to_pylist() for name in SCHEMA.names), strict=True):
+            batches.setdefault(batch_id, {})[figure] = value
+    return [
+        figures
+        for _, figures in sorted(batches.items())
+        if figures.get("rows_read") and figures.get(PLAN_TIME) is not None and not is_rerun(figures)
+    ]
+
+
+def _bounds(definition: Definition, past: Sequence[Figures]) -> Iterator[str]:
+    """Lines of `[checks]`, each with the number of batches that would have failed."""
+    shares = {
+        "max_late_share": [share(f.get("rows_late") or 0, f.get("rows_admitted") or 0) for f in past],
+        "max_unusable_share": [share(_unusable(f), f.get("rows_read") or 0) for f in past],
+    }
+    if definition.source.event_id:
+        repeated = [share(f.get("quarantined_duplicate") or 0, f.get("rows_read") or 0) for f in past]
+        shares["max_duplicate_share"] = repeated
+    for key, values in shares.items():
+        _, high = _band(values)
+        bound = min(1.0, max(LEAST_LATE_SHARE, outward(high, up=True)))
+        yield f"{key} = {bound}  # {_outside(values, 0, bound)}"
+    rows = [f.get(ROW_COUNT, windows_fired(f)) or 0 for f in past]
+    low, high = _band(rows)
+    least, most = int(outward(low, up=False)), int(outward(high, up=True))
+    yield f'row_count = {{ min = {least}, max = {most}, severity = "warning" }}  # {_outside(rows, least, most)}'
+
+
+def _unusable(figures: Figures) -> int:
+    return (figures.get("rows_quarantined") or 0) - sum(figures.get(name) or 0 for name in BY_DESIGN)
+
+
+def _band(values: Sequence[float]) -> tuple[float, float]:
+    band = usual(values, least=LEAST_DEVIATION, enough=1)
+    assert band is not None, "there are values"
+    return band
+
+
+def _outside(values: Sequence[float], low: float, high: float) -> str:
+    failed = sum(not low <= value <= high for value in values)
+    return f"{failed:,} of {len(values):,} batches would have failed"
+
+
+def _of_column(output: str, files: Sequence[DataFile]) -> Iterator[str]:
+    """Line of a result column, if its statistics are known in all files: no null, and the usual range of a number."""
+    filled = [file for file in files if file.rows]
+    if not filled or any(file.nulls.get(output) is None for file in filled):
+        return
+    tests = [] if any(file.nulls[output] for file in filled) else ["not_null = true"]
+    spans = [(_number(file.low.get(output)), _number(file.high.get(output))) for file in filled]
+    known = [(low, high) for low, high in spans if low is not None and high is not None]
+    if known and len(known) == len(spans) and min(low for low, _ in known) >= 0:
+        _, high = _band([high for _, high in known])
+        tests = ["min = 0", f"max = {outward(max(high, known[-1][1]), up=True)}", *tests]
+    if tests:
+        yield f'{output} = {{ {", ".join(tests)}, severity = "warning" }}'
+
+
+def _number(value: object) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and isfinite(value) else None  # type: ignore[arg-type]
+
+
+def outward(bound: float, *, up: bool) -> float:
+    """Rounds a bound that is not negative to `DIGITS` digits, away from the usual range.
+
+    >>> outward(1234.5, up=True), outward(1234.5, up=False), outward(0.0312, up=True), outward(0.0, up=True)
+    (1300, 1200, 0.032, 0)
+    """
+    if bound in (0, inf):
+        return 0
+    places = DIGITS - 1 - floor(log10(bound))
+    unit = 10.0**-places
+    rounded = round((ceil if up else floor)(round(bound / unit, 9)) * unit, max(places, 0))
+    return int(rounded) if rounded == int(rounded) else rounded
