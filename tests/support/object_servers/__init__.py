@@ -158,7 +158,9 @@ def _alone() -> Iterator[None]:
 @contextmanager
 def _running(command: list[str], port: int, log: Path) -> Iterator[None]:
     with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=log.parent, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            _with_parent(command), cwd=log.parent, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
     try:
         end = time.monotonic() + READY_S
         while not _listens(port):
@@ -170,6 +172,11 @@ def _running(command: list[str], port: int, log: Path) -> Iterator[None]:
     finally:
         process.kill()
         process.wait()
+
+
+def _with_parent(command: list[str]) -> list[str]:
+    """The command of a process that ends with this process, also if SIGKILL ends this process. Linux only."""
+    return ["setpriv", "--pdeathsig", "KILL", *command] if shutil.which("setpriv") else command
 
 
 def _listens(port: int) -> bool:
