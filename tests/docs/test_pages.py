@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from tests.support.doc_pages import (
     DOCS,
@@ -68,7 +69,7 @@ COVERED = (  # guides
     "web-analytics",
 )
 # What a block of code may be.
-KNOWN = {"console", "bash", "toml", "json", "python", "pycon", "ini", "text"}
+KNOWN = {"console", "bash", "toml", "json", "python", "pycon", "ini", "yaml", "text"}
 
 
 RERUNS = Page(DOCS / "guides" / "reruns.md")
@@ -278,6 +279,16 @@ def test_units_start_commands_that_exist(page: Page) -> None:
                 if Path(program).name != "spark-submit":  # that unit is started by `tests.engines.test_connect`
                     assert Path(program).name == "windowlib"
                     parsed(name, arguments)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_jobs_of_kubernetes_start_commands_that_exist(page: Page) -> None:
+    for block in page.blocks:
+        if block.language == "yaml":
+            pod = yaml.safe_load(block.text)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+            [[program, name, *arguments]] = [container["command"] for container in pod["containers"]]
+            assert program == "windowlib"
+            parsed(name, arguments)
 
 
 def test_the_image_installs_this_wheel() -> None:
