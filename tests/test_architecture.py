@@ -22,7 +22,7 @@ ORDER = (
     "inspection", "erasure", "notices", "pages", "demo", "cli", "airflow",
 )  # fmt: skip
 """The folders of `windowlib`: each imports only from itself and from those before it."""
-MODEL = sorted((PACKAGE / "model").glob("*.py"))
+MODEL = sorted((PACKAGE / "model").rglob("*.py"))
 FILES = sorted(PACKAGE.rglob("*.py"))
 WITHOUT_TOO = PACKAGE / "engines" / "tasks.py"  # asks Spark for what Spark Connect lacks, and goes on where it does
 CLASSIC = re.compile(r"sparkContext|\.rdd\b|\b_jvm\b|\b_jdf\b|_jsparkSession")

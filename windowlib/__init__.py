@@ -51,6 +51,8 @@ from typing import TYPE_CHECKING, Any
 from windowlib.model.aggregates import Aggregate, Count, Max, Min, Reduce, Sum, Together
 from windowlib.model.assigners import (
     Assigner,
+    CalendarCumulating,
+    CalendarWindows,
     Cumulating,
     DynamicSession,
     Global,
@@ -59,6 +61,7 @@ from windowlib.model.assigners import (
     Staggered,
     Tumbling,
 )
+from windowlib.model.calendar import Calendar, CalendarLength
 from windowlib.model.elements import Element, Firing, Late, Watermark
 from windowlib.model.errors import InvalidSpec, WindowError
 from windowlib.model.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
@@ -119,6 +122,10 @@ __all__ = [
     "GLOBAL_WINDOW",
     "Aggregate",
     "Assigner",
+    "Calendar",
+    "CalendarCumulating",
+    "CalendarLength",
+    "CalendarWindows",
     "ContinuousEventTimeTrigger",
     "ContinuousProcessingTimeTrigger",
     "Count",

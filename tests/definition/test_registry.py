@@ -18,7 +18,7 @@ from windowlib.definition.define import define
 from windowlib.definition.definition import definition_of
 from windowlib.definition.registry import EVICTORS, TRIGGERS, WINDOWS
 from windowlib.model import assigners, evictors, timed_triggers, triggers
-from windowlib.model.assigners import DynamicSession, Staggered
+from windowlib.model.assigners import CalendarCumulating, CalendarWindows, DynamicSession, Staggered
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.spec import WindowSpec
 from windowlib.model.triggers import TriggerContext
@@ -42,8 +42,9 @@ def classes(*modules: ModuleType) -> set[type]:
 def test_every_class_of_the_model_has_its_entry() -> None:
     assert {kind.model for kind in TRIGGERS.values()} == classes(triggers, timed_triggers) - {TriggerContext} | {None}
     assert {kind.model for kind in EVICTORS.values()} == classes(evictors) | {None}
-    # Sessions with a gap for each event and staggered windows are forms of other entries; count windows are specs.
-    forms = {DynamicSession, Staggered}
+    # Sessions with a gap for each event, staggered windows and those of a calendar are forms of other entries; count
+    # windows are specs.
+    forms = {DynamicSession, Staggered, CalendarWindows, CalendarCumulating}
     assert {kind.model for kind in WINDOWS.values()} == classes(assigners) - forms | {None, WindowSpec}
 
 

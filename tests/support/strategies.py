@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from windowlib.model.aggregates import Count, Max, Min, Sum, Together
 from windowlib.model.assigners import (
     Assigner,
+    CalendarCumulating,
+    CalendarWindows,
     Cumulating,
     DynamicSession,
     Global,
@@ -22,6 +24,7 @@ from windowlib.model.assigners import (
     Staggered,
     Tumbling,
 )
+from windowlib.model.calendar import MONTHS, WEEKDAYS, Calendar, CalendarLength
 from windowlib.model.elements import Element
 from windowlib.model.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
 from windowlib.model.spec import WindowSpec
@@ -57,6 +60,8 @@ History = list[tuple[list[Element], int]]
 TIMESTAMPS = st.integers(-40, 40)
 KEYS = st.sampled_from("ab")
 LATENESSES = st.sampled_from([0, 0, 1, 5, 20, 2**63 - 1])
+AT_EPOCH = st.sampled_from(["UTC", "Europe/London", "Etc/GMT+12"])
+"""Zones with an edge of hours, and one with an edge of days, in the middle of `TIMESTAMPS`."""
 AGGREGATE = Together((Count(), Sum("value"), Min("value"), Max("value")))
 
 
@@ -77,6 +82,25 @@ def cumulatings(draw: st.DrawFn) -> Cumulating:
     step_ms = draw(st.integers(1, 6))
     max_size_ms = step_ms * draw(st.integers(1, 5))
     return Cumulating(max_size_ms, step_ms, draw(st.integers(1 - max_size_ms, max_size_ms - 1)))
+
+
+def calendars(zones: st.SearchStrategy[str]) -> st.SearchStrategy[Calendar]:
+    """Any calendar of these zones."""
+    minutes = st.sampled_from([1, 15, 60, 120, 720, 1440]).map(lambda count: CalendarLength(count, "minute"))
+    dates = st.builds(CalendarLength, st.integers(1, 7), st.sampled_from(["day", "week", "month", "quarter", "year"]))
+    starts_at = st.sampled_from([0, 1, 9_000_000, 14_400_000, 86_399_999])
+    of_dates = st.builds(Calendar, dates, zones, starts_at, st.sampled_from(WEEKDAYS), st.sampled_from(MONTHS))
+    return st.one_of(st.builds(Calendar, minutes, zones), of_dates)
+
+
+def calendar_windows(zones: st.SearchStrategy[str]) -> st.SearchStrategy[Assigner]:
+    """Windows of any calendar: tumbling, sliding and cumulating."""
+    pairs = st.tuples(calendars(zones), calendars(zones)).filter(lambda pair: pair[1].holds_edges_of(pair[0]))
+    hours_of_days = st.builds(
+        lambda name: CalendarCumulating(*(Calendar(CalendarLength(1, unit), name) for unit in ("day", "hour"))), zones
+    )
+    cumulating = st.one_of(hours_of_days, pairs.map(lambda pair: CalendarCumulating(*pair)))
+    return st.one_of(st.builds(CalendarWindows, calendars(zones), st.integers(1, 4)), cumulating)
 
 
 def sessions() -> st.SearchStrategy[Session]:
@@ -106,7 +130,8 @@ def histories(draw: st.DrawFn, max_batches: int = 5, max_size: int = 12) -> Hist
 
 
 def order_free_specs() -> st.SearchStrategy[WindowSpec]:
-    return st.builds(WindowSpec, time_assigners(), st.just(AGGREGATE), allowed_lateness_ms=LATENESSES)
+    assigners = st.one_of(time_assigners(), calendar_windows(AT_EPOCH))
+    return st.builds(WindowSpec, assigners, st.just(AGGREGATE), allowed_lateness_ms=LATENESSES)
 
 
 def evictors() -> st.SearchStrategy[Evictor]:
@@ -138,7 +163,9 @@ def triggers() -> st.SearchStrategy[Trigger]:
 @st.composite
 def specs(draw: st.DrawFn) -> WindowSpec:
     """Any spec that is allowed: assigner × trigger × evictor × lateness × time."""
-    assigner = draw(st.one_of(time_assigners(), st.just(Global()), st.just(Global(end_of_stream=True))))
+    assigner = draw(
+        st.one_of(time_assigners(), calendar_windows(AT_EPOCH), st.just(Global()), st.just(Global(end_of_stream=True)))
+    )
     kind = "global" if isinstance(assigner, Global) else "time"
     fitting = triggers().filter(lambda t: t.window_kind in ("any", kind) and (t.merges or not assigner.merges))
     return WindowSpec(

@@ -7,6 +7,7 @@ Parts of a specification:
     spec.py             specification of windows, validated as a whole
     windows.py          half-open windows of event time
     assigners.py        assigners: from an element to its windows
+    calendar.py         calendars of a time zone: days, months, hours
     geometry.py         what other code may ask about the windows of an assigner
     triggers.py         triggers: the times at which a window fires and is purged
     timed_triggers.py   triggers by interval or timeout
@@ -28,6 +29,7 @@ Operator:
 Time:
 
     times.py            times of other units in milliseconds
+    time_zones/         time zones, and edges of local time
     watermark.py        rule of the watermark and of idle sources
     lateness.py         formulas of lateness and cleanup
     slices.py           aligned slices of windows

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 from zlib import crc32
 
+from windowlib.model.calendar import Calendar
 from windowlib.model.errors import InvalidElement, InvalidSpec
 from windowlib.model.windows import GLOBAL_WINDOW, MIN_TIME_MS, TimeWindow, window_start
 
@@ -106,6 +107,59 @@ class Cumulating:
         start_ms = window_start(timestamp_ms, self.max_size_ms, self.offset_ms)
         first_end_ms = window_start(timestamp_ms, self.step_ms, self.offset_ms) + self.step_ms
         ends = range(first_end_ms, start_ms + self.max_size_ms + 1, self.step_ms)
+        return [TimeWindow(start_ms, end_ms) for end_ms in ends]
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarWindows:
+    """Windows of consecutive intervals of a calendar: tumbling for one interval, sliding by one interval for more.
+
+    >>> from windowlib import Calendar, CalendarLength
+    >>> days = Calendar(CalendarLength(1, "day"), "Europe/Berlin")
+    >>> [window] = CalendarWindows(days).assign(1_774_778_400_000)  # 2026-03-29 12:00
+    >>> (window.end_ms - window.start_ms) // 3_600_000
+    23
+    """
+
+    calendar: Calendar
+    intervals: int = 1
+    merges: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.intervals < 1:
+            raise InvalidSpec(f"{self} is not valid: need 1 or more intervals")
+
+    def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
+        _require_timestamp(timestamp_ms)
+        last = self.calendar.number(timestamp_ms)
+        edges = [self.calendar.edge_ms(n) for n in range(last - self.intervals + 1, last + self.intervals + 1)]
+        return [TimeWindow(*bounds) for bounds in zip(edges, edges[self.intervals :], strict=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarCumulating:
+    """Windows that grow by intervals of ``step`` in each interval of ``whole``, a coarser calendar of the same zone.
+
+    >>> from windowlib import Calendar, CalendarLength
+    >>> hours, days = (Calendar(CalendarLength(1, unit), "Europe/Berlin") for unit in ("hour", "day"))
+    >>> len(CalendarCumulating(days, hours).assign(1_774_738_800_000))  # 2026-03-29 00:00
+    23
+    """
+
+    whole: Calendar
+    step: Calendar
+    merges: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not self.step.holds_edges_of(self.whole):
+            raise InvalidSpec(
+                f"{self} is not valid: need edges of {self.whole.every} that are edges of {self.step.every}"
+            )
+
+    def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
+        _require_timestamp(timestamp_ms)
+        start_ms, last = self.whole.start_ms(timestamp_ms), self.step.number(self.whole.next_ms(timestamp_ms))
+        ends = map(self.step.edge_ms, range(self.step.number(timestamp_ms) + 1, last + 1))
         return [TimeWindow(start_ms, end_ms) for end_ms in ends]
 
 

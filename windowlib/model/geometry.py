@@ -17,6 +17,8 @@ from typing import Any
 
 from windowlib.model.assigners import (
     Assigner,
+    CalendarCumulating,
+    CalendarWindows,
     Cumulating,
     DynamicSession,
     Global,
@@ -25,6 +27,7 @@ from windowlib.model.assigners import (
     Staggered,
     Tumbling,
 )
+from windowlib.model.calendar import Calendar
 from windowlib.model.windows import GLOBAL_WINDOW, TimeWindow, window_start
 
 
@@ -35,10 +38,12 @@ class Geometry:
     - `merges`: windows that touch become one, so they form chains.
     - `ends`: false for a window that holds all times.
     - `starts_every_ms`: windows start at ``offset_ms + k * starts_every_ms``. It is 1 if each event starts a window.
-    - `longest_ms`: length of the longest window.
+    - `longest_ms`: length of the longest window; with a calendar, an upper bound.
     - `step_ms`: windows of every multiple of this length, up to `longest_ms`, have the same start; by default one.
     - `gap_column`: column that holds the length of each event's window.
     - `shifted`: each key shifts these starts by a time of its own, less than `longest_ms`.
+    - `calendar`: calendar whose intervals are the slices of the windows, which are `intervals` consecutive intervals.
+    - `within`: coarser calendar. Windows start at its edges and end at every edge of `calendar` up to its next edge.
     """
 
     merges: bool = False
@@ -49,6 +54,9 @@ class Geometry:
     step_ms: int | None = None
     gap_column: str | None = None
     shifted: bool = False
+    calendar: Calendar | None = None
+    intervals: int = 1
+    within: Calendar | None = None
 
     @property
     def by_time(self) -> bool:
@@ -67,7 +75,7 @@ class Geometry:
         >>> [geometry_of(assigner).has_holes for assigner in (*windows, *map(Staggered, windows))]
         [False, True, False, None]
         """
-        if self.ends is False or self.starts_every_ms == 1:
+        if self.ends is False or self.starts_every_ms == 1 or self.calendar is not None:
             return False
         if self.starts_every_ms is None or self.longest_ms is None:
             return None
@@ -82,6 +90,8 @@ class Geometry:
         """
         if self.ends is None:
             return None
+        if self.calendar is not None:
+            return self.intervals if self.within is None else self.within.most_steps(self.calendar)
         if self.merges or self.starts_every_ms is None or self.longest_ms is None:
             return 1
         starts, lengths = -(-self.longest_ms // self.starts_every_ms), self.longest_ms // self._shortest_ms
@@ -99,6 +109,8 @@ class Geometry:
     @property
     def starts_overlap(self) -> bool:
         """True if windows with different starts are known to overlap without becoming one."""
+        if self.calendar is not None:
+            return self.intervals > 1
         every_ms, longest_ms = self.starts_every_ms, self.longest_ms
         return not self.merges and every_ms is not None and longest_ms is not None and every_ms < longest_ms
 
@@ -121,7 +133,12 @@ class Geometry:
 
     @property
     def beyond_slice_ms(self) -> int:
-        """Greatest distance by which a window extends beyond a slice in it; 0 for windows without shared slices."""
+        """Greatest distance by which a window extends beyond a slice in it; 0 for windows without shared slices.
+
+        With a calendar, it is an upper bound.
+        """
+        if self.calendar is not None:
+            return 0 if self.most_windows == 1 else self.longest_ms or 0
         if self.merges or self.slice_ms is None or self.longest_ms is None:
             return 0
         return self.longest_ms - self.slice_ms
@@ -132,6 +149,8 @@ class Geometry:
         >>> [geometry_of(windows).last_start_ms(7) for windows in (Tumbling(5), Session(3), Staggered(Tumbling(5)))]
         [5, 7, 7]
         """
+        if self.calendar is not None:
+            return (self.within or self.calendar).start_ms(time_ms)
         if self.starts_every_ms is None:
             return None
         return time_ms if self.shifted else window_start(time_ms, self.starts_every_ms, self.offset_ms)
@@ -147,6 +166,8 @@ class Geometry:
         """
         if self.ends is False:
             return GLOBAL_WINDOW.end_ms
+        if self.calendar is not None:
+            return self._of_calendar.assign(timestamp_ms)[-1].end_ms
         start_ms = self.last_start_ms(timestamp_ms)
         if start_ms is None or self.longest_ms is None:
             return None
@@ -158,6 +179,8 @@ class Geometry:
         >>> geometry_of(Sliding(size_ms=10, slide_ms=4)).windows_until(TimeWindow(8, 18), 9)
         [TimeWindow(start_ms=8, end_ms=18), TimeWindow(start_ms=4, end_ms=14), TimeWindow(start_ms=0, end_ms=10)]
         """
+        if self.calendar is not None:
+            return [window for window in reversed(self._of_calendar.assign(timestamp_ms)) if window <= last]
         if self.merges or self.starts_every_ms is None or self.longest_ms is None:
             return [last]
         starts = range(last.start_ms, timestamp_ms - self.longest_ms, -self.starts_every_ms)
@@ -172,6 +195,9 @@ class Geometry:
         >>> geometry_of(Sliding(size_ms=2, slide_ms=5)).meeting(13, 31)
         (13, 32)
         """
+        if self.calendar is not None:
+            first, last = (self._of_calendar.assign(time_ms) for time_ms in (from_ms, to_ms - 1))
+            return first[0].start_ms, last[-1].end_ms
         every_ms, longest_ms = self.starts_every_ms, self.longest_ms
         if self.merges or self.shifted or every_ms is None or longest_ms is None:
             return None
@@ -188,6 +214,8 @@ class Geometry:
         (True, False)
         """
         holds = (start_ms <= newest_ms) & (newest_ms < end_ms)
+        if self.calendar is not None:
+            return self._are_of_calendar(start_ms, end_ms, holds)
         if self.longest_ms is None or self.starts_every_ms is None or self.shifted:
             return holds
         if self.merges:
@@ -195,6 +223,22 @@ class Geometry:
         on_grid = (start_ms - self.offset_ms) % self.starts_every_ms == 0
         length_ms = end_ms - start_ms
         return holds & on_grid & (length_ms <= self.longest_ms) & (length_ms % self._shortest_ms == 0)
+
+    @property
+    def _of_calendar(self) -> CalendarWindows | CalendarCumulating:
+        assert self.calendar is not None, "only for windows of a calendar"
+        if self.within is not None:
+            return CalendarCumulating(self.within, self.calendar)
+        return CalendarWindows(self.calendar, self.intervals)
+
+    def _are_of_calendar(self, start_ms: Any, end_ms: Any, holds: Any) -> Any:
+        """Combines ``holds`` with a test of bounds; computes each pair of bounds in arrays once."""
+        if isinstance(start_ms, int):
+            return holds and TimeWindow(start_ms, end_ms) in self._of_calendar.assign(start_ms)
+        pairs = list(zip(start_ms.tolist(), end_ms.tolist(), strict=True))
+        fitting = {pair for pair in set(pairs) if TimeWindow(*pair) in self._of_calendar.assign(pair[0])}
+        holds &= [pair in fitting for pair in pairs]
+        return holds
 
 
 def geometry_of(assigner: Assigner) -> Geometry:
@@ -218,6 +262,10 @@ _DESCRIBED: Mapping[type, Callable[[Any], Geometry]] = {
     Cumulating: lambda w: Geometry(
         ends=True, starts_every_ms=w.max_size_ms, offset_ms=w.offset_ms, longest_ms=w.max_size_ms, step_ms=w.step_ms
     ),
+    CalendarWindows: lambda w: Geometry(
+        ends=True, longest_ms=w.calendar.longest_ms(w.intervals), calendar=w.calendar, intervals=w.intervals
+    ),
+    CalendarCumulating: lambda w: Geometry(ends=True, longest_ms=w.whole.longest_ms(), calendar=w.step, within=w.whole),
     Staggered: lambda w: replace(geometry_of(w.of), shifted=True),
     Session: lambda w: Geometry(merges=True, ends=True, starts_every_ms=1, longest_ms=w.gap_ms),
     DynamicSession: _dynamic,

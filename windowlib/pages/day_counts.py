@@ -78,7 +78,7 @@ DayCounts: TypeAlias = Mapping[date, DayCount]
 
 
 @dataclass(frozen=True, slots=True)
-class Calendar:
+class DayCalendar:
     """Consecutive days of a zone: `starts_ms` has the start of each, and the end of the last."""
 
     days: Sequence[date]
@@ -86,10 +86,10 @@ class Calendar:
     zone: ZoneInfo
 
     @classmethod
-    def of(cls, first: date, last: date, zone: ZoneInfo) -> Calendar:
+    def of(cls, first: date, last: date, zone: ZoneInfo) -> DayCalendar:
         """Days from `first` to `last` (inclusive).
 
-        >>> spring = Calendar.of(date(2026, 3, 29), date(2026, 3, 29), ZoneInfo("Europe/Berlin"))
+        >>> spring = DayCalendar.of(date(2026, 3, 29), date(2026, 3, 29), ZoneInfo("Europe/Berlin"))
         >>> (spring.starts_ms[1] - spring.starts_ms[0]) // 3_600_000
         23
         """
@@ -110,11 +110,11 @@ class Calendar:
         """Time from the first day to the last. Both bounds are `later_ms` later."""
         return TimeRange(self.starts_ms[0] + later_ms, self.starts_ms[-1] + later_ms)
 
-    def around(self, first_ms: int, last_ms: int) -> Calendar:
+    def around(self, first_ms: int, last_ms: int) -> DayCalendar:
         """Days from a time to another, at most `FURTHEST_MS` from these days."""
         low_ms, high_ms = self.starts_ms[0] - FURTHEST_MS, self.starts_ms[-1] + FURTHEST_MS
         first, last = (day_of(min(max(time_ms, low_ms), high_ms), self.zone) for time_ms in (first_ms, last_ms))
-        return Calendar.of(first, last, self.zone)
+        return DayCalendar.of(first, last, self.zone)
 
 
 def start_ms(day: date, zone: ZoneInfo) -> int:
@@ -137,7 +137,7 @@ def day_of(time_ms: int, zone: ZoneInfo) -> date:
 
 
 def by_day(
-    calendar: Calendar, times_ms: NDArray[np.int64], rows: pa.Table, headline: Sequence[Headline] = ()
+    calendar: DayCalendar, times_ms: NDArray[np.int64], rows: pa.Table, headline: Sequence[Headline] = ()
 ) -> dict[date, DayCount]:
     """Counts rows by the day of their time, and combines their headline values. Leaves out rows of other days.
 

@@ -29,7 +29,7 @@ from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.count_cache import CountCache
 from windowlib.pages.day_counts import (
     FILE,
-    Calendar,
+    DayCalendar,
     DayCount,
     DayCounts,
     DayValue,
@@ -119,7 +119,7 @@ class DayReader:
     """Counts the files of tables by day."""
 
     tables: Tables
-    calendar: Calendar
+    calendar: DayCalendar
     headline: Sequence[Headline]
     cache: CountCache[DayCounts]
 
@@ -243,11 +243,11 @@ def _first_day(files: Sequence[DataFile], zone: ZoneInfo) -> date | None:
     return day_of(min(ends) - 1, zone) if len(ends) == len(files) > 0 else None
 
 
-def _calendar(files: Sequence[DataFile], first: date, last: date, zone: ZoneInfo) -> Calendar:
+def _calendar(files: Sequence[DataFile], first: date, last: date, zone: ZoneInfo) -> DayCalendar:
     """Days that are shown. With very many results, these are fewer days."""
-    calendar = Calendar.of(last, last, zone)
+    calendar = DayCalendar.of(last, last, zone)
     for shown in (SHOWN, SHOWN // 2, 1):
-        calendar = Calendar.of(max(first, last - timedelta(days=shown - 1)), last, zone)
+        calendar = DayCalendar.of(max(first, last - timedelta(days=shown - 1)), last, zone)
         if sum(file.rows for file in overlapping(files, "window_end", "window_end", calendar.span(1))) <= MOST_ROWS:
             break
     return calendar
