@@ -144,7 +144,8 @@ def _shared() -> str:
 
 def _of_kind(model: type[KindSection]) -> str:
     shown = _table(model, _keys(model.__base__))
-    return f'\n### `type = "{model.kind.name}"`\n\n{model.kind.meaning}\n' + (f"\n{shown}" if shown else "")
+    form = model.tag.removeprefix(model.kind.name).replace("time_zone", "`time_zone`")
+    return f'\n### `type = "{model.kind.name}"`{form}\n\n{model.kind.meaning}\n' + (f"\n{shown}" if shown else "")
 
 
 def _keys(model: type[Section]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from docs.reference.markdown import table
 
 HEAD = Path(__file__).with_name("python-head.txt").read_text(encoding="utf-8")
 GROUPS = {
-    "Windows": "windowlib.model.assigners",
+    "Windows": "windowlib.model.assigners windowlib.model.calendar",
     "Triggers": "windowlib.model.triggers windowlib.model.timed_triggers",
     "Evictors": "windowlib.model.evictors",
     "Aggregates and functions": "windowlib.model.aggregates windowlib.model.functions",

@@ -95,11 +95,16 @@ def calendars(zones: st.SearchStrategy[str]) -> st.SearchStrategy[Calendar]:
 
 def calendar_windows(zones: st.SearchStrategy[str]) -> st.SearchStrategy[Assigner]:
     """Windows of any calendar: tumbling, sliding and cumulating."""
-    pairs = st.tuples(calendars(zones), calendars(zones)).filter(lambda pair: pair[1].holds_edges_of(pair[0]))
-    hours_of_days = st.builds(
-        lambda name: CalendarCumulating(*(Calendar(CalendarLength(1, unit), name) for unit in ("day", "hour"))), zones
+    steps = [
+        ((1, "day"), (6, "hour")),
+        ((1, "hour"), (15, "minute")),
+        ((1, "year"), (1, "quarter")),
+        ((1, "week"), (1, "day")),
+    ]
+    pairs = st.sampled_from([tuple(CalendarLength(*length) for length in pair) for pair in steps])
+    cumulating = st.builds(
+        lambda pair, name: CalendarCumulating(*(Calendar(length, name) for length in pair)), pairs, zones
     )
-    cumulating = st.one_of(hours_of_days, pairs.map(lambda pair: CalendarCumulating(*pair)))
     return st.one_of(st.builds(CalendarWindows, calendars(zones), st.integers(1, 4)), cumulating)
 
 

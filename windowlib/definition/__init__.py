@@ -18,6 +18,7 @@ Parts:
 Windows:
 
     registry.py       windows, triggers and evictors by name
+    calendar_windows.py  windows of a calendar, as forms of other windows
     kinds.py          form of a registry entry and its parameters
     spec.py           objects of the window model, and plan, for a definition
     user_classes.py   loading and shipping of the user's classes

@@ -30,7 +30,8 @@ from windowlib.definition.kinds import ANOTHER, Kind
 from windowlib.definition.mistakes import in_toml
 from windowlib.definition.registry import EVICTORS, TRIGGERS, WINDOWS
 from windowlib.model.aggregates import Aggregate
-from windowlib.model.assigners import Assigner, DynamicSession, Staggered
+from windowlib.model.assigners import Assigner, CalendarCumulating, CalendarWindows, DynamicSession, Staggered
+from windowlib.model.calendar import Calendar, CalendarLength
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.evictors import Evictor
 from windowlib.model.functions import ProcessFunction
@@ -83,7 +84,23 @@ def _assigner(assigner: Assigner) -> Toml:
             return {"type": "session", "gap_column": assigner.gap_column}
         case Staggered(of=windows):
             return _section(windows, WINDOWS) | {"stagger": True}
+        case CalendarWindows(calendar=calendar, intervals=1):
+            return {"type": "tumbling", "every": str(calendar.every)} | _of_calendar(calendar)
+        case CalendarWindows(calendar=calendar, intervals=intervals):
+            size = CalendarLength(intervals * calendar.every.count, calendar.every.unit)
+            return {"type": "sliding", "size": str(size), "every": str(calendar.every)} | _of_calendar(calendar)
+        case CalendarCumulating(whole=whole, step=step):
+            return {"type": "cumulating", "max_size": str(whole.every), "step": str(step.every)} | _of_calendar(whole)
     return _section(assigner, WINDOWS)
+
+
+def _of_calendar(calendar: Calendar) -> Toml:
+    """Keys of a calendar that differ from their defaults, and its zone."""
+    hours, minutes = divmod(calendar.starts_at_ms // 60_000, 60)
+    keys: Toml = {"time_zone": calendar.time_zone, "starts_at": f"{hours:02}:{minutes:02}"}
+    keys |= {"week_starts": calendar.week_starts, "year_starts": calendar.year_starts}
+    defaults = {"starts_at": "00:00", "week_starts": "monday", "year_starts": "january"}
+    return {key: value for key, value in keys.items() if value != defaults.get(key)}
 
 
 def _section(part: Any, registry: Mapping[str, Kind]) -> Toml:

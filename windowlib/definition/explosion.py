@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowlib.definition.mistakes import Mistake
+from windowlib.definition.toml.calendars import parse_length
 from windowlib.definition.toml.checks import MAX_WINDOWS_PER_EVENT
 from windowlib.definition.toml.durations import parse_duration
 from windowlib.definition.toml.windows import AnyWindow
+from windowlib.model.calendar import Calendar
 
 MANY = 1_000  # results per event, above which the plan shows a note
 INTERVALS = ("continuous_event_time", "continuous_processing_time")
@@ -48,6 +50,8 @@ def explosions(window: Mapping[str, Any], in_ms: Callable[[Any], int]) -> Iterat
     most_ms, step_ms = in_ms(window.get("max_size")), in_ms(window.get("step"))
     if window.get("type") == "cumulating" and most_ms and step_ms:
         yield _windows("window.step", most_ms // step_ms, "use a longer step")
+    if "time_zone" in window:
+        yield from _of_calendar(window)
     trigger, key = window.get("trigger"), "window.trigger"
     while isinstance(trigger, Mapping):
         interval_ms = in_ms(trigger.get("interval"))
@@ -56,6 +60,16 @@ def explosions(window: Mapping[str, Any], in_ms: Callable[[Any], int]) -> Iterat
             words = f"a window would fire {firings:,} times, each time a result of its key"
             yield Explosion(f"{key}.interval", firings, words, "let it fire less often")
         trigger, key = trigger.get("of"), f"{key}.of"
+
+
+def _of_calendar(window: Mapping[str, Any]) -> Iterator[Explosion]:
+    key, whole = ("step", "max_size") if "max_size" in window else ("every", "size")
+    try:
+        fine, coarse = (Calendar(parse_length(window.get(name)), "UTC") for name in (key, whole))
+    except ValueError:  # pydantic reports it
+        return
+    windows = coarse.most_steps(fine) if key == "step" else coarse.every.times(fine.every) or 1
+    yield _windows(f"window.{key}", windows, "use a longer one")
 
 
 def _windows(key: str, windows: int, instead: str) -> Explosion:

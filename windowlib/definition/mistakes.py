@@ -140,7 +140,7 @@ def _mistake(details: ErrorDetails, model: type[BaseModel]) -> Mistake:
     if kind == "extra_forbidden":
         return Mistake(key, f"unknown key, given {in_toml(value)}{_instead(place)}")
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        tags = [_tag(choice) for choice in place.choices]
+        tags = list(dict.fromkeys(_tag(choice) for choice in place.choices))
         tag = value.get("type") if isinstance(value, dict) else None
         proposal = nearest(tag, tags) if isinstance(tag, str) else ""
         problem = "missing" if tag is None else f"unknown type {in_toml(tag)}{proposal}"
@@ -178,7 +178,7 @@ class _Place:
 def _follow(loc: tuple[int | str, ...], model: type[BaseModel]) -> _Place:
     place = _Place([], None, False, {}, [], [model])
     for part in map(str, loc):
-        tagged = [choice for choice in place.choices if len(place.choices) > 1 and _tag(choice) == part]
+        tagged = [choice for choice in place.choices if len(place.choices) > 1 and _form(choice) == part]
         if tagged:
             place.siblings, place.choices = place.choices, tagged
         elif place.choices or part != "[key]":  # pydantic's mark of a mistake in the key itself
@@ -195,10 +195,13 @@ def _instead(place: _Place) -> str:
     """Hint for an unknown key: the allowed keys, and the section or type that has the key."""
     key, sections = place.keys[-1], list(place.around.items())
     names = list(_fields(sections[-1][1]))
-    of_types = [_tag(sibling) for sibling in place.siblings if key in _fields(sibling)]
+    forms: dict[str, str] = {}  # the plain form of a type comes first
+    for sibling in place.siblings:
+        if key in _fields(sibling):
+            forms.setdefault(_tag(sibling), _form(sibling))
     outside = [at for at, section in reversed(sections[:-1]) if key in _fields(section)]
-    if of_types:
-        hint = f"{key} is a key of type {listed(of_types)}"
+    if forms:
+        hint = f"{key} is a key of type {', '.join(_typed(form) for form in forms.values())}"
     elif outside:
         whose = f"[{outside[0]}]" if outside[0] else "the file itself, above every [section]"
         hint = f"{key} is a key of {whose}"
@@ -223,3 +226,18 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
 
 def _tag(model: type[BaseModel]) -> str:
     return str(get_args(model.model_fields["type"].annotation)[0])
+
+
+def _form(model: type[BaseModel]) -> str:
+    """Name of a section among those of the same field: its type, and a mark if several sections have the type."""
+    return str(getattr(model, "tag", None) or _tag(model))
+
+
+def _typed(form: str) -> str:
+    """A form in words.
+
+    >>> _typed("tumbling with time_zone")
+    '"tumbling" with time_zone'
+    """
+    name, space, mark = form.partition(" ")
+    return f"{in_toml(name)}{space}{mark}"

@@ -12,6 +12,7 @@ Values:
 
     fields.py        checked field types: durations, paths, names
     durations.py     durations as strings
+    calendars.py     calendar lengths, time zones, starts of days
     column_tests.py  short tests of result columns
     patterns.py      regular expressions that all engines read alike
     retention.py     retention as a number of batches or a span of time

@@ -12,6 +12,7 @@ LONGEST_MS = 36_500 * UNITS["d"]  # a century: far below the limit of 64-bit mil
 ALLOWED = 'a duration such as "500ms", "10s", "5m", "1h 30m", "1d"'
 
 _PATTERN = re.compile(r"\s*(?P<sign>-?)" + "".join(rf"\s*(?:(?P<{unit}>[0-9]+)\s*{unit})?" for unit in UNITS) + r"\s*")
+_CALENDAR = re.compile(r"[0-9]+ (?:minute|hour|day|week|month|quarter|year)s?")
 _UNQUOTED = re.compile(r"([\w.-]+)\s*=\s*(-?\d+\s*(?:ms|[dhms])(?:\s*\d+\s*(?:ms|[dhms]))*)\s*(?:[,}#]|$)")
 
 
@@ -24,7 +25,8 @@ def parse_duration(text: object) -> int:
     match = _PATTERN.fullmatch(text) if isinstance(text, str) else None
     parts = {unit: match[unit] for unit in UNITS if match[unit]} if match else {}
     if not match or not parts:
-        raise ValueError("not a duration")
+        of_calendar = isinstance(text, str) and _CALENDAR.fullmatch(text)
+        raise ValueError("a calendar length, which needs time_zone" if of_calendar else "not a duration")
     duration_ms = sum(int(count) * UNITS[unit] for unit, count in parts.items())
     if duration_ms > LONGEST_MS:
         raise ValueError(f"longer than {format_duration(LONGEST_MS)}")

@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from inspect import Parameter, signature
 from operator import or_
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union
 
-from pydantic import Field, create_model
+from pydantic import Discriminator, Field, Tag, create_model
 
 from windowlib.definition.kinds import ANOTHER, Kind
 from windowlib.definition.toml.fields import Section
 from windowlib.definition.user_classes import Role
+
+IN_ZONE = " with time_zone"
+"""Mark of the sections of calendar windows, which have the types of other windows."""
 
 Code = Callable[[Role, str, Mapping[str, Any]], Any]
 """Creates the object for a role from a "module:Class" and its parameters."""
@@ -22,6 +25,7 @@ class KindSection(Section):
     """Section whose ``type`` names a kind in the registry. Its other fields include the kind's parameters."""
 
     kind: ClassVar[Kind]
+    tag: ClassVar[str]
     role: ClassVar[Role]
     type: str
 
@@ -65,7 +69,7 @@ def _made(value: Any, code: Code) -> Any:
 S = TypeVar("S", bound=KindSection)
 
 
-def section(kind: Kind, base: type[S]) -> type[S]:
+def section(kind: Kind, base: type[S], mark: str = "") -> type[S]:
     """Generates the TOML section of a kind: a pydantic model with a field for each parameter."""
     arguments = signature(kind.maker).parameters if kind.maker else {}
     fields: dict[str, Any] = {"type": (Literal[kind.name], ...)}
@@ -73,15 +77,19 @@ def section(kind: Kind, base: type[S]) -> type[S]:
         default = arguments[name].default if name in arguments else {} if name.endswith("parameters") else ...
         default = ... if default is Parameter.empty else default
         fields[name] = (parameter.type, Field(default, alias=kind.key(name), description=parameter.text))
-    model = create_model(f"{base.__name__}:{kind.name}", __base__=base, __module__=__name__, **fields)
-    model.kind = kind
+    model = create_model(f"{base.__name__}:{kind.name}{mark}", __base__=base, __module__=__name__, **fields)
+    model.kind, model.tag = kind, kind.name + mark
     return model
 
 
-def any_of(models: Iterable[type[S]]) -> Any:
-    """Type of a field for any of these sections; pydantic chooses the section by its ``type``."""
+def any_of(models: Iterable[type[S]], form: Callable[[Any], str | None] | None = None) -> Any:
+    """Type of a field for any of these sections; pydantic chooses the section by its ``type``, or by its ``form``."""
     models = list(models)
-    union: Any = Annotated[reduce(or_, models), Field(discriminator="type")]
+    if form is None:
+        union: Any = Annotated[reduce(or_, models), Field(discriminator="type")]
+    else:
+        tagged: list[Any] = [Annotated[model, Tag(model.tag)] for model in models]
+        union = Annotated[Union[tuple(tagged)], Discriminator(form)]  # noqa: UP007 -- the parts are known at run time
     for model in models:
         if model.kind.wraps:
             model.model_rebuild(_types_namespace={ANOTHER: union})

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
+from windowlib.definition.calendar_windows import CALENDAR_WINDOWS, ONLY_OF_CALENDARS
 from windowlib.definition.kinds import MADE_WITH
 from windowlib.definition.registry import AN_EXAMPLE, EVICTORS, TRIGGERS, WINDOWS
 from windowlib.definition.toml.fields import Columns, NotNegative, OutputName, PythonClass, Section, duration
-from windowlib.definition.toml.sections import KindSection, any_of, section
+from windowlib.definition.toml.sections import IN_ZONE, KindSection, any_of, section
 from windowlib.definition.user_classes import Role
 from windowlib.model.assigners import Global
 from windowlib.model.spec import WindowSpec
@@ -95,10 +96,26 @@ class CountWindow(WithFunction):
         return size, getattr(self, "slide", size)
 
 
+def _form(value: Any) -> str | None:
+    """Tag of the section of a window: its type, with a mark if it has keys of calendar windows."""
+    if isinstance(value, KindSection):
+        return value.tag
+    name = value.get("type") if isinstance(value, dict) else None
+    if not isinstance(name, str):
+        return None
+    return name + IN_ZONE if name in CALENDAR_WINDOWS and any(key in value for key in ONLY_OF_CALENDARS) else name
+
+
 if TYPE_CHECKING:
     AnyWindow: TypeAlias = Window | CountWindow
 else:
-    AnyWindow = any_of(section(kind, CountWindow if kind.model is WindowSpec else Window) for kind in WINDOWS.values())
+    AnyWindow = any_of(
+        [
+            *(section(kind, CountWindow if kind.model is WindowSpec else Window) for kind in WINDOWS.values()),
+            *(section(kind, Window, IN_ZONE) for kind in CALENDAR_WINDOWS.values()),
+        ],
+        _form,
+    )
 
 
 def own_classes(section: Section, at: str = "window") -> Iterator[tuple[str, str]]:
