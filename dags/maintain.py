@@ -46,7 +46,7 @@ def maintain_dag(pipelines: Sequence[Definition]) -> DAG:
         },
     ) as dag:
         for definition in pipelines:
-            Job(task_id=definition.name, command=maintain_command(definition))
+            Job(task_id=definition.name, command=maintain_command(definition), connection=definition.airflow.connection)
     return dag
 
 

@@ -28,6 +28,7 @@ KEPT: Mapping[str, str] = {
     "windowlib.quality.judge.main": "started by name, in `START`",
     "windowlib.quality.verdict.validate": "the judge's process imports it by name",
     "windowlib.airflow.job.Job.on_kill": "Airflow calls it",
+    "windowlib.storage.handover._Handler.handle": "socketserver calls it",
     "windowlib.airflow.asking.Question.get_link": "Airflow calls it",
     "windowlib.airflow.operators.Page.get_link": "Airflow calls it",
     "windowlib.airflow.rerun_operators.PreviewPage.get_link": "Airflow calls it",

@@ -10,6 +10,7 @@ DAGs and tasks:
     job.py               task that runs a command as its own process
     processes.py         a command in its own process group
     commands.py          command lines of the tasks
+    connections/         credentials of object stores from Airflow's connections
     pools.py             Airflow pools for runs
     outcome.py           return value of a task in a line
     outlets.py           asset event of the results

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import windowlib
 from windowlib.definition.definition import Definition
 from windowlib.definition.toml.durations import format_duration
+from windowlib.engines.jars import jars_to_submit
 
 START = Path(windowlib.__file__).with_name("__main__.py")  # for spark-submit, which starts files
 OWN_PYTHON = {"PYSPARK_DRIVER_PYTHON": sys.executable}  # otherwise spark-submit takes the Python on PATH
@@ -25,7 +27,7 @@ def of_pipeline(name: str, file: Path) -> list[str]:
 
 def advance_command(*definitions: Definition) -> list[str]:
     """Command line that runs pipelines."""
-    return _with_spark(definitions[0], "run", *(str(definition.file) for definition in definitions))
+    return _with_spark(definitions, "run", *(str(definition.file) for definition in definitions))
 
 
 def maintain_command(definition: Definition) -> list[str]:
@@ -38,12 +40,18 @@ def verify_command(definition: Definition) -> list[str]:
     checks = definition.checks
     sample = "--sample", str(checks.verify_sample), "--last", format_duration(checks.verify_last_ms)
     options = sample if definition.plan.windows_end else sample[:2]
-    return _with_spark(definition, "verify", str(definition.file), *options)
+    return _with_spark([definition], "verify", str(definition.file), *options)
 
 
-def _with_spark(first: Definition, *arguments: str) -> list[str]:
-    """Command line of a command that computes: plain Python, or `spark-submit` if the master is a cluster."""
+def _with_spark(definitions: Sequence[Definition], *arguments: str) -> list[str]:
+    """Command line of a command that computes: plain Python, or `spark-submit` if the master is a cluster.
+
+    `spark-submit` gets the JARs for the object stores of the pipelines.
+    """
+    first = definitions[0]
     if not first.engine_place.is_submitted:
         return command(*arguments)
     submit = str(Path(sys.executable).with_name("spark-submit"))
-    return [submit, "--master", first.spark.master, str(START), *arguments]
+    stores = [store for definition in definitions for store in (definition.source.store, definition.store)]
+    jars = ",".join(map(str, jars_to_submit(first.spark.conf, stores)))
+    return [submit, "--master", first.spark.master, *(["--jars", jars] if jars else []), str(START), *arguments]

@@ -36,7 +36,8 @@ from windowlib.airflow.approval import (
 )
 from windowlib.airflow.asking import BATCH, Question, asking_run, question_at
 from windowlib.airflow.commands import advance_command, of_pipeline, verify_command
-from windowlib.airflow.job import Job, Record, in_lines, is_retry, skip
+from windowlib.airflow.connections.access import load_pipeline
+from windowlib.airflow.job import Job, Record, in_a_sentence, in_lines, is_retry, skip
 from windowlib.airflow.operators import Advance, BuildReport, Verify
 from windowlib.airflow.sentences import FinalFailure
 from windowlib.decisions.report import DecisionReport
@@ -81,12 +82,12 @@ class Decide(Job, HITLOperator):
         )
         self.file = str(file)
 
+    @in_a_sentence()
     def execute(self, context: Context) -> Any:
         """Builds the report and asks. Succeeds at once if the batch is approved. Is skipped if no batch waits."""
         from windowlib.batches.planning import ledger_of
-        from windowlib.definition.definition import load_definition
 
-        definition = load_definition(Path(self.file))
+        definition = load_pipeline(self.file)
         state = ledger_of(definition).state()
         if state.plan is None or not state.rejection:
             skip(_nothing_waits(definition, context))
@@ -127,11 +128,11 @@ class Decide(Job, HITLOperator):
         self.body = f"{before}{body}{whose_answer('An approval or abandonment', definition, context)}"
         return HITLOperator.execute(self, context)
 
+    @in_a_sentence()
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Writes the answer into the ledger. Asks again if its reason is missing, or nobody has answered yet."""
         from windowlib.airflow.question import not_taken
         from windowlib.decisions import verdicts
-        from windowlib.definition.definition import load_definition
         from windowlib.ledger.ledger import NothingToDecide
         from windowlib.model.errors import WindowError
 
@@ -139,7 +140,7 @@ class Decide(Job, HITLOperator):
         answer = super().execute_complete(context, {**event, "params_input": {REASON: reason[:LONGEST]}})
         [choice], who = answer["chosen_options"], responder(answer)
         batch_id = context["ti"].xcom_pull(task_ids=self.task_id, key=BATCH)
-        definition = load_definition(Path(self.file))
+        definition = load_pipeline(self.file)
         if decided := _decided(definition, batch_id):
             if choice != decided.kind and not event.get("timedout"):
                 self.log.warning("%s", in_lines(f"{choice} by {who} does not count: {_in_words(decided)}"))

@@ -11,7 +11,8 @@ import json
 import logging
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import wrap
@@ -21,14 +22,16 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from windowlib.airflow.commands import OWN_PYTHON
+from windowlib.airflow.connections.access import access_by, handed_over
 from windowlib.airflow.notifiers import send
 from windowlib.airflow.processes import ProcessGroup
 from windowlib.airflow.sentences import ExpectedFailure, FinalFailure
-from windowlib.cli.exits import DIFFERS, REJECTED, TaskState, task_state
+from windowlib.cli.exits import DIFFERS, REJECTED, TEMPORARY_ERRORS, TaskState, task_state
 from windowlib.cli.notifying import TRIES_LEFT
 from windowlib.cli.outcomes import NOTICE, OUTCOMES
 from windowlib.definition.commands import commands_in
 from windowlib.ledger.owner import DAG_RUN
+from windowlib.model.errors import WindowError
 
 Record = dict[str, Any]  # one outcome of a command
 REFUSED = "refused by its checks"
@@ -44,6 +47,17 @@ _LEVELS["CRITICAL"] = logging.CRITICAL
 log = logging.getLogger(__name__)
 
 
+@contextmanager
+def in_a_sentence() -> Iterator[None]:
+    """Ends a task that reads the warehouse itself like its commands: with a sentence, and a retry if that may help."""
+    try:
+        yield
+    except TEMPORARY_ERRORS as error:
+        raise ExpectedFailure(in_lines(str(error))) from None
+    except WindowError as error:
+        raise FinalFailure(in_lines(str(error))) from None
+
+
 class Job(BaseOperator):
     """Runs a command, and ends all its processes when the task is killed or takes too long.
 
@@ -52,9 +66,10 @@ class Job(BaseOperator):
 
     errors_at_once: ClassVar[bool] = False  # log errors at once, for commands that continue after an error
 
-    def __init__(self, *, command: Sequence[str], **kwargs: Any) -> None:
+    def __init__(self, *, command: Sequence[str], connection: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.command = list(command)
+        self.connection = connection  # Airflow connection with the credentials of the command
         self._process: ProcessGroup | None = None
 
     def execute(self, context: Context) -> Any:
@@ -62,15 +77,19 @@ class Job(BaseOperator):
         raise_for(code, last_words(lines), retried=is_retry(context))
         return records
 
+    @in_a_sentence()
     def run_command(self, context: Context | None = None) -> tuple[list[Record], list[str], int]:
         """Runs the command and sends its notices. Returns its outcomes, its lines of output, and its exit code."""
         lines: list[str] = []
         context = context or Context()
         context_settings = {TRIES_LEFT: str(tries_left(context)), **dag_run(context)}
-        with TemporaryDirectory(prefix="windowlib-") as folder:
+        with (
+            TemporaryDirectory(prefix="windowlib-") as folder,
+            handed_over(self.connection, Path(folder)) as credentials,
+        ):
             outcomes = Path(folder) / "outcomes"
             outcomes.touch()
-            settings = {**OWN_PYTHON, **context_settings, OUTCOMES: str(outcomes)}
+            settings = {**OWN_PYTHON, **context_settings, **credentials, OUTCOMES: str(outcomes)}
             with ProcessGroup(self.command, settings) as self._process:
                 for line in filter(None, self._process.lines()):
                     lines.append(line)
@@ -80,7 +99,7 @@ class Job(BaseOperator):
             records = list(map(json.loads, outcomes.read_text(encoding="utf-8").splitlines()))
         for outcome in records:
             if NOTICE in outcome:
-                send(outcome, context, self.log.warning)
+                send(outcome, context, self.log.warning, access_by(self.connection))
         return [outcome for outcome in records if NOTICE not in outcome], lines, code
 
     def on_kill(self) -> None:

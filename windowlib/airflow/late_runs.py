@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, cast
 
 from airflow.sdk import (  # type: ignore[attr-defined]  # its stub lacks what deadlines need
@@ -38,15 +37,20 @@ def deadlines(members: Sequence[Definition]) -> Iterator[DeadlineAlert]:
 
 def judge(file: str, context: Mapping[str, Any]) -> None:
     """Sends the due notices of a pipeline, as `windowlib plan` does. `context` is Airflow's context of the run."""
+    from windowlib.airflow.connections.access import access_by, load_pipeline
     from windowlib.airflow.notifiers import send
     from windowlib.cli.outcomes import to_notifier
-    from windowlib.definition.definition import load_definition
     from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.notices.notify import CommandOutcome, notify
 
-    definition = load_definition(Path(file))
+    definition = load_pipeline(file)
 
     def hand_over(notice: Mapping[str, Any]) -> None:
-        send(to_notifier(definition, notice), cast(Context, context), log.warning)
+        send(
+            to_notifier(definition, notice),
+            cast(Context, context),
+            log.warning,
+            access_by(definition.airflow.connection),
+        )
 
     notify(definition, CommandOutcome(), wall_clock_ms(), hand_over, log.warning)

@@ -7,9 +7,9 @@ transport. Nothing of OpenLineage is imported if the provider is not installed, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from windowlib.airflow.connections.access import load_pipeline
 from windowlib.contract.result_tables import RESULT_COLUMNS
 from windowlib.definition.definition import Definition
 from windowlib.definition.sql.aggregates import columns_used
@@ -47,9 +47,7 @@ class LineageTask:
         """Lineage of the task. The provider calls it after the task has succeeded or failed."""
         if self.file is None:
             return None
-        from windowlib.definition.definition import load_definition
-
-        return lineage(load_definition(Path(self.file)), self.published_batches)
+        return lineage(load_pipeline(self.file), self.published_batches)
 
 
 def lineage(definition: Definition, batches: Sequence[Record]) -> OperatorLineage[Any, Any]:

@@ -14,13 +14,22 @@ from typing import Any, cast
 from airflow.sdk import BaseNotifier, Context
 
 from windowlib.storage.address import store_at
+from windowlib.storage.objects import AccessOf
 from windowlib.storage.store import Store
 
 CONTEXT = "windowlib"  # the name of the notice in templates
 
 
-def send(message: Mapping[str, Any], context: Context, warn: Callable[[str, object], None]) -> None:
-    """Sends a notice of a command (`windowlib.cli.outcomes.notice_handover`). Records a failed delivery."""
+def send(
+    message: Mapping[str, Any],
+    context: Context,
+    warn: Callable[[str, object], None],
+    access: AccessOf | None = None,
+) -> None:
+    """Sends a notice of a command (`windowlib.cli.outcomes.notice_handover`). Records a failed delivery.
+
+    `access` is the way to the warehouse, if it is not the usual one.
+    """
     notice = message["notice"]
     try:
         _notify(_notifier(message["notifier"], message["arguments"]), notice, context)
@@ -28,7 +37,7 @@ def send(message: Mapping[str, Any], context: Context, warn: Callable[[str, obje
         reason = f"notifier {message['notifier']}: {type(error).__name__}"
         warn("%s", f"not delivered ({notice['situation']} {notice['what']}): {reason}: {error}")
         with suppress(Exception):  # the warning has reported it
-            _keep(store_at(message["root"]), notice, reason)
+            _keep(store_at(message["root"], access), notice, reason)
 
 
 def _notifier(path: str, arguments: Mapping[str, Any]) -> BaseNotifier:

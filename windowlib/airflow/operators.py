@@ -12,7 +12,18 @@ from airflow.sdk.exceptions import DownstreamTasksSkipped
 from windowlib.airflow.addresses import home_page, page_of
 from windowlib.airflow.approval import waits_for_decision
 from windowlib.airflow.asking import Question, asking_run, question_at
-from windowlib.airflow.job import Job, Record, catching_up, in_lines, is_retry, last_words, raise_for, skip
+from windowlib.airflow.connections.access import access_by, load_pipeline
+from windowlib.airflow.job import (
+    Job,
+    Record,
+    catching_up,
+    in_a_sentence,
+    in_lines,
+    is_retry,
+    last_words,
+    raise_for,
+    skip,
+)
 from windowlib.airflow.lineage import LineageTask
 from windowlib.airflow.outcome import in_a_line
 from windowlib.airflow.outlets import extra_of
@@ -88,9 +99,7 @@ def _waits(records: Sequence[Record]) -> bool:
 
 
 def _waiting(file: str, batch_id: int, decide: str, asking: str | None) -> str:
-    from windowlib.definition.definition import load_definition
-
-    return waits_for_decision(load_definition(Path(file)), batch_id, decide, asking)
+    return waits_for_decision(load_pipeline(file), batch_id, decide, asking)
 
 
 class Advance(LineageTask, Job):
@@ -208,10 +217,11 @@ class BuildReport(Job):
         super().__init__(**{**kwargs, **FIRST})
         self.tables = tables.url
 
+    @in_a_sentence()
     def execute(self, context: Context) -> Any:
         from windowlib.quality.validations import stored_outcomes
 
-        if not stored_outcomes(store_at(self.tables), 1):
+        if not stored_outcomes(store_at(self.tables, access_by(self.connection)), 1):
             skip("no batch has been checked yet: there is nothing to report")
         return super().execute(context)
 

@@ -20,7 +20,7 @@ from airflow.sdk.exceptions import AirflowTimetableInvalid
 from windowlib.airflow.late_runs import deadlines
 from windowlib.airflow.pools import BY_WEIGHT, LIGHT, pool_of
 from windowlib.definition.definition import Definition, load_definition
-from windowlib.definition.several import check_one_schedule, check_together
+from windowlib.definition.several import check_one_dag, check_together
 from windowlib.definition.toml.file import Airflow
 from windowlib.model.errors import WindowError
 from windowlib.storage.address import uri_of
@@ -116,7 +116,7 @@ def dag_groups(folder: Path) -> Iterator[list[Definition] | BrokenPipelines]:
     for name, members in together.items():
         try:
             check_together(members)
-            check_one_schedule(members)
+            check_one_dag(members)
         except WindowError as error:
             yield BrokenPipelines(f"together_{name}", str(error))
         else:
@@ -180,6 +180,7 @@ def dag_settings(members: Sequence[Definition]) -> dict[str, Any]:
             **BY_WEIGHT,
             **owner,
             **retries(first.airflow),
+            "connection": first.airflow.connection,
         },
     }
 

@@ -148,9 +148,10 @@ def _pipeline(name: str, user: Any) -> Definition:
 
 def _definitions() -> list[Definition]:
     """Pipelines of this Airflow that are not broken."""
+    from windowlib.airflow.connections.access import connected
     from windowlib.airflow.pipelines import BrokenPipelines, definitions
 
-    return [pipeline for pipeline in definitions(_folder()) if not isinstance(pipeline, BrokenPipelines)]
+    return [connected(pipeline) for pipeline in definitions(_folder()) if not isinstance(pipeline, BrokenPipelines)]
 
 
 def _broken() -> Iterator[BrokenPipelines]:

@@ -26,9 +26,11 @@ class ProcessGroup:
     """
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str] | None = None, grace_seconds: float = 3
+        self, command: Sequence[str], environment: Mapping[str, str | None] | None = None, grace_seconds: float = 3
     ) -> None:
+        """Starts the command. `environment` changes its variables; None removes one."""
         self._grace_seconds = grace_seconds
+        variables = {**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})}
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -36,7 +38,7 @@ class ProcessGroup:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
+            env={name: value for name, value in variables.items() if value is not None},
             start_new_session=True,
         )
 

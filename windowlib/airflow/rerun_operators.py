@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
@@ -23,6 +22,7 @@ from windowlib.airflow.approval import (
     whose_answer,
 )
 from windowlib.airflow.commands import command
+from windowlib.airflow.connections.access import load_pipeline
 from windowlib.airflow.job import WAIT, Job, Record, in_lines, is_retry, last_words, raise_for, skip
 from windowlib.airflow.lineage import LineageTask
 from windowlib.airflow.outcome import in_a_line
@@ -55,7 +55,6 @@ class CheckRerun(BaseOperator):
         self.pipelines = dict(pipelines)
 
     def execute(self, context: Context) -> Record:
-        from windowlib.definition.definition import load_definition
         from windowlib.definition.instants import iso_instant
         from windowlib.ledger.rerun_request import check_can_rerun
         from windowlib.model.errors import WindowError
@@ -64,7 +63,7 @@ class CheckRerun(BaseOperator):
         params = context["params"]
         try:
             refuse_unknown(context["dag_run"].conf or {}, self.dag.params)
-            definition = load_definition(file_of(self.pipelines, params["pipeline"]))
+            definition = load_pipeline(file_of(self.pipelines, params["pipeline"]))
             wanted, proposed = requested_rerun(definition, params, _who(context))
             check_can_rerun(definition.source, definition.never_rerun, wanted)
             policy(definition.airflow)
@@ -97,7 +96,7 @@ class PipelineJob(Job):
     def prepare(self, name: str, context: Context, *options: str) -> None:
         """Sets the command line of `windowlib NAME`."""
         file = file_of(self.pipelines, context["params"]["pipeline"])
-        self.command = command(name, file, *options)
+        self.command, self.connection = command(name, file, *options), load_pipeline(file).airflow.connection
 
 
 class PreviewRerun(PipelineJob):
@@ -107,12 +106,11 @@ class PreviewRerun(PipelineJob):
     page = ""
 
     def execute(self, context: Context) -> list[Record]:
-        from windowlib.definition.definition import load_definition
         from windowlib.reruns.preview_text import markdown
         from windowlib.reruns.previews import load
 
         params = context["params"]
-        definition, preview_id = load_definition(file_of(self.pipelines, params["pipeline"])), preview_named(params)
+        definition, preview_id = load_pipeline(file_of(self.pipelines, params["pipeline"])), preview_named(params)
         checked = _outcome_of(CHECK, context)
         if not preview_id:
             options = ["--from", checked["from"], "--to", checked["to"], "--reason", params["reason"]]
@@ -182,9 +180,7 @@ class Review(ApprovalOperator):
         return super().execute(context)
 
     def _definition(self, context: Context) -> Definition:
-        from windowlib.definition.definition import load_definition
-
-        return load_definition(Path(self._file(context)))
+        return load_pipeline(self._file(context))
 
     def _file(self, context: Context) -> str:
         return file_of(self.pipelines, context["params"]["pipeline"])
@@ -217,9 +213,7 @@ class Apply(LineageTask, PipelineJob):
 
     def _published(self, file: str, preview_id: str, records: Sequence[Record], context: Context) -> None:
         """Sends the event of the results' asset, also for batches of an earlier try that was killed."""
-        from windowlib.definition.definition import load_definition
-
-        definition = load_definition(Path(file))
+        definition = load_pipeline(file)
         batches = [record for record in records if "done_already" not in record]
         if not batches and is_retry(context):
             batches = done_since(definition, preview_id, context["dag_run"].start_date)
@@ -275,9 +269,7 @@ def _to_apply(file: str, context: Context) -> str:
 
 def _refuse_unapproved(file: str, preview_id: str, answer: Mapping[str, Any] | None, context: Context) -> None:
     """Raises `FinalFailure` if the rerun needs an approval, and the answer of *review* does not count."""
-    from windowlib.definition.definition import load_definition
-
-    mistake = lacks_approval(load_definition(Path(file)), answer, context)
+    mistake = lacks_approval(load_pipeline(file), answer, context)
     shown = context["ti"].xcom_pull(task_ids=REVIEW, key=SHOWN)
     if answer and not mistake and shown != preview_id:
         mistake = f"the answer is about the preview {shown}, and this is {preview_id}"

@@ -25,10 +25,15 @@ def check_together(definitions: Sequence[Definition]) -> None:
             )
 
 
-def check_one_schedule(definitions: Sequence[Definition]) -> None:
-    """Raises `InvalidSpec` unless all definitions have the same schedule."""
+def check_one_dag(definitions: Sequence[Definition]) -> None:
+    """Raises `InvalidSpec` unless all definitions have the same schedule and connection."""
     first = definitions[0]
     for other in definitions[1:]:
+        if other.airflow.connection != first.airflow.connection:
+            raise InvalidSpec(
+                f'{other.file}: airflow.connection: given "{other.airflow.connection}", but {first.file} has'
+                f' "{first.airflow.connection}". Both run together ("{other.airflow.together}"): make them equal'
+            )
         if other.airflow.schedule != first.airflow.schedule:
             raise InvalidSpec(
                 f'{other.file}: airflow.schedule: given "{other.airflow.schedule}", but {first.file} has'

@@ -6,7 +6,8 @@ itself read and maintain Delta tables. `windowlib setup` fetches all JARs (`wind
 
 `jars-s3.lock` holds the JARs with which Spark reaches S3 (Hadoop's S3A), for definitions that need them. Spark finds
 credentials in the environment of its processes, in the profile of the user, or by the role of the machine. No setting
-holds a secret, because settings are arguments of the JVM and appear in Spark's pages.
+of the JVM holds a secret, because these settings are arguments. Credentials of an Airflow connection are settings of
+the session: they are neither arguments nor variables, and Spark replaces their values in its own pages and logs.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from windowlib.engines.cache import cache_folder
 from windowlib.model.errors import InvalidSpec, WindowError
 from windowlib.storage.address import is_remote
 from windowlib.storage.bucket import S3, split_bucket
 from windowlib.storage.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LOCK = Path(__file__).with_name("jars.lock")
 S3_LOCK = LOCK.with_name("jars-s3.lock")
@@ -38,6 +43,11 @@ S3_SETTINGS = {
 settings, 194 with version 2 of the algorithm, 228 without the flags, too. The flags omit questions about objects and
 folders that the unique names of an attempt answer. The other committers need JARs that are not locked.
 """
+KEY, SECRET, TOKEN = "fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.session.token"
+PROVIDER = "fs.s3a.aws.credentials.provider"
+OPENED_ANEW = ("fs.s3.impl.disable.cache", "fs.s3a.impl.disable.cache")
+"""Settings of a session for credentials."""
+
 CLASS_PATH, JARS = "spark.driver.extraClassPath", "spark.jars"
 BROUGHT = ("spark.jars", "spark.jars.packages", CLASS_PATH)  # settings by which a definition brings its own JARs
 
@@ -103,6 +113,19 @@ def delta_jars() -> list[Path]:
     return [folder / jar.file for jar in jars]
 
 
+def jars_to_submit(conf: Mapping[str, str], stores: Collection[Store]) -> list[Path]:
+    """JARs that `spark-submit` must load for these storages; without those that were not fetched.
+
+    The driver's JVM runs before a session has settings, and later settings reach only the executors.
+    """
+    if _brings_hadoop(conf) or not any(
+        is_remote(store.url) and split_bucket(store.url)[0].cloud == S3 for store in stores
+    ):
+        return []
+    folder, needed = cache_folder(), locked(S3_LOCK)
+    return [folder / jar.file for jar in needed] if present(folder, needed) else []
+
+
 def local_files_jar() -> Path | None:
     """Path of the JAR with the local file system for Hadoop; None if it has not been fetched."""
     files = (cache_folder() / jar.file for jar in locked() if jar.name == LOCAL_FILES)
@@ -116,7 +139,7 @@ def conf_with_stores(master: str, conf: Mapping[str, str], stores: Collection[St
     store for which there are none.
     """
     remote = [store for store in stores if is_remote(store.url)]
-    brings = any("hadoop-" in conf.get(name, "") for name in BROUGHT)
+    brings = _brings_hadoop(conf)
     for store in remote:
         if split_bucket(store.url)[0].cloud != S3 and not brings:
             raise InvalidSpec(
@@ -127,6 +150,11 @@ def conf_with_stores(master: str, conf: Mapping[str, str], stores: Collection[St
         return dict(conf)
     added = {} if brings else _with_jars(master, conf)
     return {**hadoop_settings(remote), **conf, **added}
+
+
+def _brings_hadoop(conf: Mapping[str, str]) -> bool:
+    """Tests if a definition brings its own JARs of Hadoop."""
+    return any("hadoop-" in conf.get(name, "") for name in BROUGHT)
 
 
 def hadoop_settings(stores: Collection[Store]) -> dict[str, str]:
@@ -157,3 +185,32 @@ def _with_jars(master: str, conf: Mapping[str, str]) -> dict[str, str]:
         return {JARS: ",".join(filter(None, [conf.get(JARS, ""), *files]))}
     first = [conf[CLASS_PATH]] if CLASS_PATH in conf else [str(jar) for jar in (local_files_jar(),) if jar]
     return {CLASS_PATH: os.pathsep.join([*first, *files])}
+
+
+def give_credentials(spark: SparkSession, stores: Collection[Store]) -> None:
+    """Sets the credentials of an Airflow connection in a session, and replaces those that were renewed.
+
+    Call it before each batch. Credentials of the usual chain are not set: Spark finds them by itself. Hadoop keeps a
+    file system with its first credentials. So after a renewal each task opens its own.
+    """
+    wanted = _secret_settings({name: value for store in stores for name, value in store.environment().items()})
+    if not wanted or all(spark.conf.get(name, None) == value for name, value in wanted.items()):
+        return
+    if spark.conf.get(SECRET, None) is not None:
+        wanted |= dict.fromkeys(OPENED_ANEW, "true")
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+
+
+def _secret_settings(variables: Mapping[str, str]) -> dict[str, str]:
+    """S3A's settings for the credentials among the variables of storages; empty if there are none."""
+    if "AWS_SECRET_ACCESS_KEY" not in variables:
+        return {}
+    token = variables.get("AWS_SESSION_TOKEN", "")
+    kind = "TemporaryAWSCredentialsProvider" if token else "SimpleAWSCredentialsProvider"
+    return {
+        KEY: variables["AWS_ACCESS_KEY_ID"],
+        SECRET: variables["AWS_SECRET_ACCESS_KEY"],
+        TOKEN: token,
+        PROVIDER: f"org.apache.hadoop.fs.s3a.{kind}",
+    }

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from windowlib.quality.lazy_imports import lazily
 from windowlib.quality.terms import Terms
 from windowlib.storage.address import store_at
+from windowlib.storage.handover import variables_for_children
 from windowlib.storage.object_file import ObjectFile
 
 if TYPE_CHECKING:
@@ -128,7 +129,13 @@ def _started() -> Judge:
     ours, theirs = socket.socketpair()
     with theirs:
         # Own process group: Ctrl-C reaches only the run, which may still need the judge.
-        process = subprocess.Popen(_COMMAND, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, process_group=0)
+        process = subprocess.Popen(
+            _COMMAND,
+            stdin=theirs.fileno(),
+            stdout=subprocess.DEVNULL,
+            env=variables_for_children(),
+            process_group=0,
+        )
     return Judge(ours, process)
 
 

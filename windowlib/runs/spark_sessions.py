@@ -18,11 +18,12 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.toml.masters import EnginePlace
 from windowlib.engines import spark
 from windowlib.engines.choice import check_engine
-from windowlib.engines.jars import conf_with_stores
+from windowlib.engines.jars import conf_with_stores, give_credentials
 from windowlib.engines.refused_settings import refusals_named
 from windowlib.engines.shipping import ship
 from windowlib.ledger.rows import Plan
 from windowlib.source import listing as source
+from windowlib.storage.handover import without_secrets
 from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ class Local:
     """Spark sessions in this process, or on a cluster that this process drives."""
 
     def __init__(self, definition: Definition, stores: Collection[Store]) -> None:
-        self.definition = definition
-        os.environ.update(_variables(stores))  # the JVM inherits them
+        self.definition, self.stores = definition, stores
+        os.environ.update(without_secrets(_variables(stores)))  # the JVM inherits them
         self.conf = conf_with_stores(definition.spark.master, definition.spark.conf, stores)
 
     def prepare(self, plan: Plan) -> None:
@@ -59,7 +60,9 @@ class Local:
     def __call__(self) -> SparkSession:
         settings = self.definition.spark
         with refusals_named(self.definition.file, settings.master, settings.conf):
-            return spark.session(settings.master, self.conf)
+            session = spark.session(settings.master, self.conf)
+        give_credentials(session, self.stores)
+        return session
 
     def replace(self) -> bool:
         """Returns False: this process has only one JVM."""
@@ -110,6 +113,7 @@ class Remote:
             self._session = connect.session(settings.master, spark.session_settings(self.stores), settings.conf)
             spark.remember_most_tasks(self._session)
             ship(self._session)  # the server's workers may not have the package
+        give_credentials(self._session, self.stores)
         return self._session
 
     def replace(self) -> bool:

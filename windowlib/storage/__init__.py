@@ -10,6 +10,7 @@ repeats.py         requests to an object store, repeated for a while
 answers.py         answers of object stores that are no success, as one sentence each
 bucket.py          addresses of buckets and containers
 credentials.py     credentials of object stores, and their renewal
+handover.py        credentials that a process passes to its child processes
 clients.py         clients of object stores, one for each process
 arrow_files.py     Arrow's own file systems of object stores
 probe.py           a test that one of several writers succeeds

@@ -14,16 +14,21 @@ from urllib.parse import quote, unquote, urlsplit
 
 from windowlib.model.errors import InvalidSpec
 from windowlib.storage.bucket import ADDRESSES, AZURE, GCS, S3, parse_bucket, split_bucket
+from windowlib.storage.credentials import usual_access
 from windowlib.storage.disk import Disk
-from windowlib.storage.objects import Objects
+from windowlib.storage.handover import are_passed, passed_access
+from windowlib.storage.objects import AccessOf, Objects
 from windowlib.storage.store import Store
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/+)")
 PACKAGES = {S3: ("obstore", "boto3"), AZURE: ("obstore", "azure-identity"), GCS: ("obstore", "google-auth")}
 
 
-def store_at(address: str | Path) -> Store:
+def store_at(address: str | Path, access: AccessOf | None = None) -> Store:
     """Storage at an address. Raises InvalidSpec for an address that cannot be right, or without its extra.
+
+    `access` is the way to an object store. By default it is that of the parent process if it passes credentials, else
+    the usual chain.
 
     >>> store_at("warehouse/clicks").url, store_at("file:///data/my%20shop").url
     ('warehouse/clicks', '/data/my shop')
@@ -37,7 +42,7 @@ def store_at(address: str | Path) -> Store:
     bucket, folder = parse_bucket(address)
     if missing := [name for name in PACKAGES[bucket.cloud] if not _is_installed(name)]:
         raise InvalidSpec(f"{bucket} needs {' and '.join(missing)}: pip install 'windowlib[{bucket.cloud}]'")
-    return Objects(bucket, folder)
+    return Objects(bucket, folder, access or (passed_access if are_passed() else usual_access))
 
 
 def is_remote(address: str) -> bool:

@@ -20,6 +20,7 @@ from windowlib.storage.credentials import AccessDenied, refused
 T = TypeVar("T")
 NO_BUCKET = {"NoSuchBucket", "ContainerNotFound", "FilesystemNotFound"}
 EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken", "InvalidAuthenticationInfo"}
+REPLACED = {"AuthenticationFailed", "InvalidAccessKeyId", "SignatureDoesNotMatch"}  # maybe by other keys
 WRONG_REGION = {"AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"}
 WRONG_CLOCK = {"RequestTimeTooSkewed", "RequestExpired"}
 DENIED = (401, 403)
@@ -67,7 +68,7 @@ class Refusal:
     def may_be_expired(self) -> bool:
         """Tests if other credentials may be accepted. The answer to a HEAD has no code."""
         if self.status in (400, 403):
-            return self.code in EXPIRED or self.code in ("", "AuthenticationFailed")
+            return self.code in EXPIRED or self.code in REPLACED or self.code == ""
         return self.status == 401 or self.kind == "UnauthenticatedError"
 
     @property

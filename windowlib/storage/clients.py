@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.storage.answers import StorageFailed
 from windowlib.storage.bucket import AZURE, GCS, S3, BucketAddress
-from windowlib.storage.credentials import Access, RenewedCredentials
+from windowlib.storage.credentials import Access, RenewedCredentials, give_advice
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -68,7 +68,7 @@ class Client:
 
 _clients: dict[tuple[BucketAddress, Callable[[BucketAddress], Access]], Client] = {}
 _used_in: list[int] = []  # the process that used obstore first
-_lock = threading.Lock()
+_lock, _renewal = threading.Lock(), threading.Lock()
 
 
 def client_of(bucket: BucketAddress, access: Callable[[BucketAddress], Access]) -> Client:
@@ -81,21 +81,25 @@ def client_of(bucket: BucketAddress, access: Callable[[BucketAddress], Access]) 
     with _lock:
         if (bucket, access) not in _clients:
             way = access(bucket)
+            give_advice(bucket, way.advice)
             _clients[bucket, access] = _client(bucket, dict(way.settings), RenewedCredentials(bucket, way.source))
         return _clients[bucket, access]
 
 
-def renew_client(bucket: BucketAddress, access: Callable[[BucketAddress], Access]) -> bool:
-    """Renews the credentials after the store has refused them. Tests if others came.
+def renew_client(bucket: BucketAddress, access: Callable[[BucketAddress], Access], refused: Client) -> bool:
+    """Renews the credentials after the store has refused those of a client. Tests if others came.
 
-    The client is replaced, because obstore keeps credentials until five minutes before they expire.
+    The client is replaced, because obstore keeps credentials until five minutes before they expire. If several requests
+    are refused together, the first renews for all.
     """
-    old = client_of(bucket, access)
-    if not old.credentials.renew():
-        return False
-    with _lock:
-        _clients[bucket, access] = _client(bucket, old.settings, old.credentials)
-    return True
+    with _renewal:
+        if client_of(bucket, access) is not refused:
+            return True
+        if not refused.credentials.renew():
+            return False
+        with _lock:
+            _clients[bucket, access] = _client(bucket, refused.settings, refused.credentials)
+        return True
 
 
 def _client(bucket: BucketAddress, settings: dict[str, str], credentials: RenewedCredentials) -> Client:

@@ -42,10 +42,14 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Way to a bucket: settings without secrets (endpoint, region, account), and a source of credentials."""
+    """Way to a bucket: settings without secrets (endpoint, region, account), and a source of credentials.
+
+    advice: what to do about refused credentials, if it is not to log in with the cloud's own tools
+    """
 
     settings: Mapping[str, str]
     source: Callable[[], Credentials] = field(repr=False)
+    advice: str = ""
 
 
 class RenewedCredentials:
@@ -125,9 +129,18 @@ class AccessDenied(TryAgain, PermissionError):
         self.errno = errno.EACCES
 
 
+_advice: dict[BucketAddress, str] = {}
+
+
+def give_advice(bucket: BucketAddress, advice: str) -> None:
+    """Sets what later errors about the credentials of a bucket advise."""
+    _advice[bucket] = advice
+
+
 def refused(what: str, bucket: BucketAddress) -> AccessDenied:
     """Error about missing or refused credentials."""
-    return AccessDenied(f"{what}: expected credentials of {NAMES[bucket.cloud]}; {HINTS[bucket.cloud]}")
+    advice = _advice.get(bucket) or HINTS[bucket.cloud]
+    return AccessDenied(f"{what}: expected credentials of {NAMES[bucket.cloud]}; {advice}")
 
 
 def usual_access(bucket: BucketAddress) -> Access:

@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from windowlib.storage import clients
 from windowlib.storage.answers import Refusal, StorageFailed, error_about
@@ -37,6 +37,7 @@ LARGEST_COPY = 5 * 1024**3  # bytes, on S3 in one request
 DELETED_AT_ONCE = 1000
 DELETED_AT_ONCE_IN_AZURE = 256
 T = TypeVar("T")
+AccessOf: TypeAlias = Callable[[BucketAddress], Access]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Objects:
 
     bucket: BucketAddress
     folder: str = ""
-    access: Callable[[BucketAddress], Access] = field(default=usual_access, repr=False)
+    access: AccessOf = field(default=usual_access, repr=False)
 
     @property
     def url(self) -> str:

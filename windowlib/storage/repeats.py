@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from windowlib.storage import clients
 from windowlib.storage.answers import Refusal, answer_of, error_about
 from windowlib.storage.bucket import BucketAddress
-from windowlib.storage.clients import client_of, renew_client
+from windowlib.storage.clients import Client, client_of, renew_client
 from windowlib.storage.credentials import Access
 
 if TYPE_CHECKING:
@@ -40,19 +40,19 @@ class Requests:
 
     def once(self, place: str, step: Callable[[ObjectStore], T]) -> T:
         """Result of a request that may not be repeated. Raises OSError with the address `place`."""
-        if isinstance(result := self._once(step), Refusal):
+        if isinstance(result := self._once(step, client_of(self.bucket, self.access)), Refusal):
             raise error_about(result, self.bucket, place)
         return result
 
     def tried(self, step: Callable[[ObjectStore], T]) -> T | Refusal:
         """Result of a request, or the refusal of the storage. Repeats it if the credentials could be renewed."""
-        result = self._once(step)
-        if isinstance(result, Refusal) and result.may_be_expired and renew_client(self.bucket, self.access):
-            return self._once(step)
+        client = client_of(self.bucket, self.access)
+        result = self._once(step, client)
+        if isinstance(result, Refusal) and result.may_be_expired and renew_client(self.bucket, self.access, client):
+            return self._once(step, client_of(self.bucket, self.access))
         return result
 
-    def _once(self, step: Callable[[ObjectStore], T]) -> T | Refusal:
-        client = client_of(self.bucket, self.access)
+    def _once(self, step: Callable[[ObjectStore], T], client: Client) -> T | Refusal:
         client.credentials.current()  # raises an error of its own, which obstore would wrap
         from obstore.exceptions import BaseError
 

@@ -62,6 +62,12 @@ class Airflow(Section):
         default=None, description='a cron line, in UTC, such as "*/10 * * * *"; without: by hand only'
     )
     retries: int = Field(default=2, ge=0, description="number of retries of a failed task")
+    connection: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9_.-]{1,200}$",
+        description="id of the Airflow connection with the credentials for the pipeline's object stores; without it,"
+        " and outside Airflow: the usual chain of the cloud",
+    )
     together: str | None = Field(
         default=None, pattern=NAME, description="a name: definitions with the same name here run together, in one DAG"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from windowlib.definition.toml.fields import (
 )
 from windowlib.definition.toml.spark_types import field_type
 from windowlib.storage.address import store_at
+from windowlib.storage.objects import AccessOf
 from windowlib.storage.store import Store
 
 
@@ -76,10 +77,11 @@ class FileDialect(Section):
 
 @dataclass(frozen=True, slots=True)
 class SourceOrigin:
-    """File and pipeline that define a source. Comparisons ignore both."""
+    """File and pipeline that define a source, and the way to its object store. Comparisons ignore them."""
 
     file: Path = field(default=Path(), compare=False)
     pipeline: str = field(default="", compare=False)
+    access: AccessOf | None = field(default=None, compare=False)
 
 
 class Source(Section):
@@ -187,7 +189,13 @@ class Source(Section):
     @property
     def store(self) -> Store:
         """Storage of the source's files."""
-        return store_at(self.path)
+        return store_at(self.path, self._written.access)
+
+    def reached_by(self, access: AccessOf) -> Source:
+        """The same source, whose object store is reached by `access`."""
+        source = self.model_copy()
+        source._written = replace(self._written, access=access)
+        return source
 
     @property
     def is_text(self) -> bool:
