@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Callable
@@ -12,18 +11,16 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from tests.support.object_servers import Server
+from tests.support.stored_pipelines import delete_rows, put_rows, reach
 from windowlib.cli.main import app
 from windowlib.contract.tables import TABLES
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.publication.readers import duckdb_views, read_table
 from windowlib.storage.address import store_at
-from windowlib.storage.store import Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded, pytest.mark.sail]
 DEFINITION = """
@@ -72,9 +69,7 @@ class Pipeline:
                 "at": pa.array(times, pa.timestamp("us", "UTC")),
                 "value": [value for _, _, value in rows],
             }
-            content = io.BytesIO()
-            pq.write_table(pa.table(columns), content)
-            store_at(place).put(f"incoming/{number}.parquet", content.getvalue())
+            put_rows(store_at(place), f"incoming/{number}.parquet", pa.table(columns))
 
     def write(self, gap: str) -> None:
         self.file.write_text(DEFINITION.format(place=self.place).replace("30m", gap), encoding="utf-8")
@@ -102,8 +97,7 @@ def pipelines(
 ) -> tuple[Pipeline, Pipeline]:
     """The same pipeline on a disk and in an object store."""
     server: Server = request.getfixturevalue(f"{request.param}_server")
-    for name, value in server.variables().items():
-        monkeypatch.setenv(name, value)
+    reach(server, monkeypatch)
     return Pipeline(tmp_path / "disk", str(tmp_path / "data")), Pipeline(tmp_path / "store", str(server.store()))
 
 
@@ -171,8 +165,7 @@ def _migrated(pipeline: Pipeline) -> list[Any]:
 
 
 def _restored(pipeline: Pipeline) -> list[Any]:
-    store: Store = pipeline.definition.store.below("results")
-    DeltaTable(store.url, storage_options=store.options() or None).delete("user = 'cid'")
+    delete_rows(pipeline.definition, "results", "user = 'cid'")
     pipeline.windowlib("restore", *WHY)
     assert "no difference" in pipeline.windowlib("verify")
     return []

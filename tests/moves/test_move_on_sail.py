@@ -34,8 +34,6 @@ def test_batches_after_moves_are_those_of_tables_that_stayed(
 ) -> None:
     server: Server = request.getfixturevalue(f"{cloud}_server")
     reach(server, monkeypatch)
-    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
-    monkeypatch.setenv("AZURE_ALLOW_HTTP", "true")
     folders = [tmp_path / "stays", tmp_path / "moves"]
     for folder in folders:
         folder.mkdir()

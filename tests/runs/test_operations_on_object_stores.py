@@ -7,12 +7,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import COMPARED, ON_SAIL, START_MS, clock, events, tables
 from tests.support.object_servers import Server
-from tests.support.stored_pipelines import StoredClicks, reach
+from tests.support.stored_pipelines import StoredClicks, delete_rows, reach
 from windowlib.decisions.restore import restore
 from windowlib.decisions.rollback import rollback
 from windowlib.decisions.verdicts import accept_clock
@@ -62,8 +61,6 @@ def test_operations_have_the_same_results_as_on_a_disk(
 ) -> None:
     server: Server = request.getfixturevalue(f"{cloud}_server")
     reach(server, monkeypatch)
-    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
-    monkeypatch.setenv("AZURE_ALLOW_HTTP", "true")
     pipeline = StoredClicks(tmp_path, str(server.store()))
     for (step, expected), (_, found) in zip(on_disk, history(pipeline, spark), strict=True):
         assert {name: found[name] for name in found if found[name] != expected[name]} == {}, step
@@ -99,8 +96,7 @@ def erase(pipeline: StoredClicks, spark: Spark) -> None:
 
 def delete_and_restore(pipeline: StoredClicks, spark: Spark) -> None:
     """Another program deletes results, and an operator restores them."""
-    store = pipeline.definition().store.below("results")
-    DeltaTable(store.url, storage_options=store.options() or None).delete("clicks > 1")
+    delete_rows(pipeline.definition(), "results", "clicks > 1")
     assert restore(pipeline.definition(), *BY, clock) == ["results"]
 
 

@@ -24,6 +24,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from tests.support.clicks import ON_SAIL, SCHEMA
 from tests.support.fault_proxy import Exchange, FaultProxy, Request, Rule
@@ -37,6 +38,7 @@ from windowlib.runs.advance import advance
 from windowlib.storage import clients
 from windowlib.storage.address import store_at
 from windowlib.storage.objects import Objects
+from windowlib.storage.store import Store
 
 WRITES = ("PUT", "POST", "DELETE")  # methods of requests that change something
 ENDS_S = 120
@@ -63,9 +65,8 @@ class StoredPipeline:
 
     def arrive(self, number: int) -> None:
         """File `number` of the source: the values 10 * number + 0, 1, 2."""
-        values, content = values_of(number), io.BytesIO()
-        pq.write_table(pa.table({"value": values, "ts": values}), content)
-        self.place.put(f"incoming/{number:05}.parquet", content.getvalue())
+        values = values_of(number)
+        put_rows(self.place, f"incoming/{number:05}.parquet", pa.table({"value": values, "ts": values}))
 
     def run(self) -> list[int]:
         """Ids of the batches of a run in this process."""
@@ -106,9 +107,20 @@ class StoredClicks:
 
     def arrive(self, number: int, rows: Iterable[Mapping[str, Any]]) -> None:
         """Writes, or replaces, file `number`."""
-        content = io.BytesIO()
-        pq.write_table(pa.Table.from_pylist(list(rows), schema=SCHEMA), content)
-        self.source.put(f"{number}.parquet", content.getvalue())
+        put_rows(self.source, f"{number}.parquet", pa.Table.from_pylist(list(rows), schema=SCHEMA))
+
+
+def put_rows(store: Store, path: str, rows: pa.Table) -> None:
+    """Stores rows as a Parquet file."""
+    content = io.BytesIO()
+    pq.write_table(rows, content)
+    store.put(path, content.getvalue())
+
+
+def delete_rows(definition: Definition, table: str, condition: str) -> None:
+    """Deletes rows of a table as another program does."""
+    store = definition.store.below(table)
+    DeltaTable(store.url, storage_options=store.options() or None).delete(condition)
 
 
 def values_of(number: int) -> list[int]:
@@ -133,8 +145,10 @@ def stored_pipeline(folder: Path, server: Server, patch: pytest.MonkeyPatch, mor
 
 
 def reach(server: Server, patch: pytest.MonkeyPatch) -> None:
-    """Lets this process reach a server by addresses from now on, whichever it has reached before."""
+    """Lets this process reach a server by addresses from now on, whichever it has reached before. Engines do, too."""
     patch.setattr(clients, "_clients", {})
+    patch.setenv("AWS_ALLOW_HTTP", "true")
+    patch.setenv("AZURE_ALLOW_HTTP", "true")
     for name, value in server.variables().items():
         patch.setenv(name, value)
 
