@@ -19,14 +19,15 @@ HOUR_MS = UNITS["h"]
 def step_ms(spec: WindowSpec) -> int | None:
     """Distance between two hours in which windows start, at least one hour; None if gaps are unknown.
 
+    With a calendar it is one hour, because the distance is not always the same.
+
     >>> from windowlib import Count, Session, Sliding, Tumbling
     >>> windows = Tumbling(86_400_000), Sliding(86_400_000, 60_000), Session(60_000)
     >>> [step_ms(WindowSpec(assigner, Count())) for assigner in windows]
     [86400000, 3600000, 3600000]
     >>> step_ms(WindowSpec(Session(3_600_000), Count()))
     """
-    every_ms = geometry_of(spec.assigner).starts_every_ms
-    return None if why_unknown(spec) or every_ms is None else max(HOUR_MS, every_ms)
+    return None if why_unknown(spec) else max(HOUR_MS, geometry_of(spec.assigner).starts_every_ms or HOUR_MS)
 
 
 def why_unknown(spec: WindowSpec) -> str | None:
@@ -34,11 +35,11 @@ def why_unknown(spec: WindowSpec) -> str | None:
     if spec.time != "event":
         return "windows use processing time"
     geometry = geometry_of(spec.assigner)
-    if geometry.starts_every_ms is None or geometry.longest_ms is None:
+    if geometry.longest_ms is None or (geometry.starts_every_ms is None and geometry.calendar is None):
         return "the start and end of windows cannot be predicted"
     if geometry.merges and geometry.longest_ms >= HOUR_MS:
         return "with a gap of an hour or more, a session can last an hour without an event"
-    if geometry.shifted and geometry.starts_every_ms > HOUR_MS:
+    if geometry.shifted and (geometry.starts_every_ms or 0) > HOUR_MS:
         return "the windows of each key start at different times"
     return None
 
@@ -54,14 +55,20 @@ def must_have_ended(spec: WindowSpec, hour_ms: int, watermark_ms: int | None) ->
     [True, False, False]
     >>> must_have_ended(day, 0, 24 * HOUR_MS - 2)
     False
+    >>> from windowlib import Calendar, CalendarLength, CalendarWindows
+    >>> day = WindowSpec(CalendarWindows(Calendar(CalendarLength(1, "day"), "Europe/Berlin")), Count())
+    >>> midnight_ms = 1_774_738_800_000  # 2026-03-29 00:00 in Berlin, a day of 23 hours
+    >>> [must_have_ended(day, midnight_ms, midnight_ms + 23 * HOUR_MS - ms) for ms in (1, 2)]
+    [True, False]
     """
     if watermark_ms is None or step_ms(spec) is None:
         return False
     geometry = geometry_of(spec.assigner)
     start_ms = geometry.last_start_ms(hour_ms + HOUR_MS - 1)
-    if start_ms is None or geometry.longest_ms is None:
+    end_ms = None if start_ms is None else geometry.latest_end_ms(start_ms)
+    if start_ms is None or end_ms is None:
         return False
-    return start_ms >= hour_ms and start_ms + geometry.longest_ms <= watermark_ms + 1
+    return start_ms >= hour_ms and end_ms <= watermark_ms + 1
 
 
 def notes(spec: WindowSpec, *, counts_events: bool, overlaps: bool) -> Iterator[str]:
