@@ -1,5 +1,7 @@
 """`python -m benchmarks.checks`: what it costs that every batch is counted, checked, and shown on a page.
 
+The definition has short tests of its result columns.
+
 Sessions of clicks, in a started session, in pairs: of two batches one is published without asking the judge, and
 without a page. Of the other: how long the figures take, which are counted from what was written, the judge, and the
 page, which the process that has run the batch builds, as `windowlib run --report` does. Figures are counted of both,
@@ -61,6 +63,12 @@ gap = "30m"
 [aggregates]
 events = "count(*)"
 total = "sum(value)"
+[checks]
+row_count = {{ min = 0 }}
+[checks.columns]
+events = {{ min = 1, max = 1_000_000, not_null = true }}
+total = {{ min = 0, max = 1e12, not_null = true }}
+user_id = {{ not_null = true }}
 """
 PARTS = {"figures": (figures, "batch_figures"), "the judge": (check, "check"), "the page": (site, "report")}
 MOST_SHARE, MOST_S = 0.05, 1.0  # of a large batch, and of one of one event

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, inf, isfinite, log10
+from math import ceil, floor, inf, log10
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,7 @@ from windowlib.definition.plurals import counted
 from windowlib.definition.toml.column_tests import ROW_COUNT
 from windowlib.delta.data_files import DataFile, read_parquet
 from windowlib.delta.tables import Tables
+from windowlib.inspection.column_profiles import number
 from windowlib.ledger.migration import migrated_by
 from windowlib.ledger.rows import LedgerState
 from windowlib.quality.bands import usual
@@ -123,18 +124,13 @@ def _of_column(output: str, files: Sequence[DataFile]) -> Iterator[str]:
     if not filled or any(file.nulls.get(output) is None for file in filled):
         return
     tests = [] if any(file.nulls[output] for file in filled) else ["not_null = true"]
-    spans = [(_number(file.low.get(output)), _number(file.high.get(output))) for file in filled]
+    spans = [(number(file.low.get(output)), number(file.high.get(output))) for file in filled]
     known = [(low, high) for low, high in spans if low is not None and high is not None]
     if known and len(known) == len(spans) and min(low for low, _ in known) >= 0:
         _, high = _band([high for _, high in known])
         tests = ["min = 0", f"max = {outward(max(high, known[-1][1]), up=True)}", *tests]
     if tests:
         yield f'{output} = {{ {", ".join(tests)}, severity = "warning" }}'
-
-
-def _number(value: object) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and isfinite(value) else None  # type: ignore[arg-type]
 
 
 def outward(bound: float, *, up: bool) -> float:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from windowlib.definition.definition import Definition
 from windowlib.definition.toml.durations import UNITS
 from windowlib.delta.statistics import overlapping
+from windowlib.delta.tables import Tables
+from windowlib.inspection.column_profiles import ColumnProfile, column_profiles
 from windowlib.inspection.late.what_if import WhatIf, what_if
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, Cut
@@ -98,6 +100,7 @@ class Pipeline:
     trends: Sequence[Trend]
     runs: Sequence[ListedRun]
     checks: Sequence[CheckHistory]
+    profiles: Sequence[ColumnProfile]
     refused: Sequence[RefusedRows]
     late: Sequence[LateHour]
     what_if: WhatIf | None
@@ -136,6 +139,7 @@ def pipeline(observed: ObservedPipeline, *, since_ms: int | None = None, keep: b
         trends=trends(shown, {batch.batch_id for batch in observed.checked if batch.failed}),
         runs=[_listed(definition, run, marks.get(run.batch_id)) for run in runs[:LISTED]],
         checks=histories(definition, observed.checked_in_force, on_page),
+        profiles=_profiles(definition, tables, versions),
         refused=refused_rows,
         late=late,
         what_if=_what_if(observed),
@@ -158,6 +162,12 @@ def _title(definition: Definition, run: RecentRun) -> str | None:
     if run.rerun:
         return title(run.rerun, definition.source.key, definition.hidden)
     return run.decision.title if run.decision else None
+
+
+def _profiles(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> list[ColumnProfile]:
+    """Profiles of the result columns that the page may show; empty without results."""
+    columns, version = [*definition.source.key, *definition.outputs], versions.get("results")
+    return column_profiles(columns, definition.hidden, tables["results"].files(version))
 
 
 def _results(observed: ObservedPipeline, versions: Mapping[str, int]) -> TextRows:

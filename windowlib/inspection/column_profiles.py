@@ -1,0 +1,101 @@
+"""Profile of each result column by day: rows, nulls, least and greatest number, from the statistics of files.
+
+The engine counts these statistics while it writes a batch, so that a profile costs a batch nothing, and reading it
+reads no row. Days are those of `window_day`, in UTC. A mean or a number of distinct values is in no statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from math import isfinite
+
+from windowlib.delta.data_files import DataFile
+
+DAYS = 40  # newest days of a profile
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDay:
+    """A column in the results of a day. `nulls`, `low` and `high` are None if a file has no such statistics."""
+
+    day: date
+    rows: int
+    nulls: int | None
+    low: float | None
+    high: float | None
+
+    @property
+    def null_share(self) -> float | None:
+        """Nulls as a share of the rows."""
+        return None if self.nulls is None or not self.rows else self.nulls / self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnProfile:
+    """A result column over the newest days with results, oldest first."""
+
+    name: str
+    days: Sequence[ColumnDay]
+
+    @property
+    def newest(self) -> ColumnDay:
+        return self.days[-1]
+
+    def trend(self, figure: str) -> Sequence[float]:
+        """Values of `null_share`, `low` or `high` by day, for a sparkline: raised if some are negative."""
+        values = [float(getattr(day, figure) or 0) for day in self.days]
+        return [value - min(0.0, *values) for value in values]
+
+
+def column_profiles(columns: Iterable[str], hidden: Collection[str], files: Sequence[DataFile]) -> list[ColumnProfile]:
+    """Profiles of columns, without `hidden` columns, from the files of `results`; empty without days.
+
+    >>> file = lambda day, low, nulls: DataFile("f", 9, 4, {"window_day": day}, {"n": low}, {"n": 9}, {"n": nulls})
+    >>> [profile] = column_profiles(["n"], [], [file("2026-03-02", 3, 0), file("2026-03-03", -1, 1)])
+    >>> (profile.newest.null_share, profile.newest.low, profile.trend("low"))
+    (0.25, -1.0, [4.0, 0.0])
+    """
+    by_day: dict[date, list[DataFile]] = {}
+    for file in files:
+        if (day := _day(file.partition)) is not None and file.rows:
+            by_day.setdefault(day, []).append(file)
+    newest = sorted(by_day)[-DAYS:]
+    if not newest:
+        return []
+    shown = [name for name in columns if name not in hidden]
+    return [ColumnProfile(name, [_of(name, day, by_day[day]) for day in newest]) for name in shown]
+
+
+def _of(column: str, day: date, files: Sequence[DataFile]) -> ColumnDay:
+    nulls = [file.nulls.get(column) for file in files]
+    known = [number for number in nulls if number is not None]
+    filled = [file for file in files if file.nulls.get(column) != file.rows]  # the others have no extremes
+    lows, highs = [number(file.low.get(column)) for file in filled], [number(file.high.get(column)) for file in filled]
+    return ColumnDay(
+        day,
+        sum(file.rows for file in files),
+        sum(known) if len(known) == len(nulls) else None,
+        _extreme(lows, is_lowest=True),
+        _extreme(highs, is_lowest=False),
+    )
+
+
+def _extreme(values: Sequence[float | None], *, is_lowest: bool) -> float | None:
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return None
+    return min(known) if is_lowest else max(known)
+
+
+def number(value: object) -> float | None:
+    """Finite number in the statistics of a file; None for other values."""
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    return float(value) if is_number and isfinite(value) else None  # type: ignore[arg-type]
+
+
+def _day(partition: Mapping[str, object]) -> date | None:
+    day = partition.get("window_day")
+    return date.fromisoformat(day) if isinstance(day, str) else day if isinstance(day, date) else None
