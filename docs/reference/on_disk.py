@@ -275,6 +275,15 @@ PARTS = (
         },
     ),
     Part(
+        "pages/changes.json",
+        "changes of results by batch. Without it the newest batches are compared again",
+        {
+            "terms": "settings of the counts: a version, the zone of the days, the outputs that add up",
+            "files": "batch and time of its commit in ms → a list: day or null, cause, kind of change → windows, and"
+            " for each output the change of its sum (decimals are strings, null: not known)",
+        },
+    ),
+    Part(
         "`previews.summary`",
         "the changes of a dry run",
         {

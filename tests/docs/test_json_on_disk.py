@@ -21,6 +21,7 @@ OTHER_DECISION = "`ledger.decision` of acknowledge, migrate_finish and move"
 NOT_HERE = {
     "_listing.json",  # no full listing found nothing
     "one of `verifications.differences`",  # nothing differed
+    "pages/changes.json",  # tests/pages/test_changes.py
     "pages/days.json",  # tests/pages/test_days.py
     "pages/hours.json",  # tests/pages/test_hours.py
 }

@@ -112,6 +112,9 @@ def test_traces_next_to_the_tables_are_found_and_removed(tmp_path: Path) -> None
     (tmp_path / "checks" / "2.json").write_text('{"partial_unexpected_list": ["anne"]}')
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "index.html").write_text("<td>ann</td>")
+    (tmp_path / "pages" / "days.json").write_text(
+        '{"files": {"results/1.parquet": {"2026-03-05": [1, [[1, 97]], []]}}}'
+    )
     last_error.keep(
         Disk(tmp_path), last_error.LastError("run", "cannot cast 'ann' to a number", 5, "/pipelines/clicks.toml")
     )
@@ -126,3 +129,4 @@ def test_traces_next_to_the_tables_are_found_and_removed(tmp_path: Path) -> None
     assert [len(json.loads(row["differences"])) for row in sorted(rows, key=lambda row: row["number"])] == [1, 0]
     assert verifications.last(Disk(tmp_path)) == kept
     assert [path.name for path in (tmp_path / "checks").iterdir()] == ["2.json"]
+    assert not (tmp_path / "pages").exists()  # sums include the key

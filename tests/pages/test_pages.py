@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from windowlib.definition.instants import utc
 from windowlib.inspection.verify.report import VerifyFinding
 from windowlib.ledger import verifications
 from windowlib.model.errors import InvalidSpec
+from windowlib.pages.changes.since_moment import Moment, known_changes
 from windowlib.pages.overview import overviews
 from windowlib.pages.pipeline import Pipeline, pipeline
 from windowlib.pages.pipeline_state import State, observe_pipeline
@@ -132,22 +133,32 @@ def test_a_wrong_balance_is_marked() -> None:
     assert read.difference == 1
 
 
-def test_changes_since_yesterday_equal_the_feed(folder: Path, trouble: Pipeline) -> None:
-    assert trouble.changes is not None
-    feed = Counter((row["cause"], row["change"]) for row in rows(folder, "result_changes"))
-    assert trouble.changes.first_firings == feed.pop(("firing", "added"))
-    found = Counter[tuple[object, object]]()
-    for day in trouble.changes.days:
-        found.update({(day.cause, change): getattr(day, change) for change in ("added", "changed", "removed")})
-    assert +found == feed
-    assert {day.cause for day in trouble.changes.days} >= {"rerun"}
-    assert trouble.changes.batches == 7
+def test_changes_explain_the_difference_of_two_versions(folder: Path) -> None:
+    made = definition(folder, TROUBLE)
+    observed = observe_pipeline(made, AS_OF_MS)
+    shown = pipeline(observed)
+    table, known = observed.tables["results"], known_changes(made, observed.tables, observed.tail, shown.days)
+    for run in observed.tail.runs:
+        before = Counter[date]()
+        for row in table.rows(table.files(run.versions["results"]), None):
+            before[(row["window_end"] - timedelta(milliseconds=1)).date()] += row["total"]
+        changed = known.since(Moment(f"batch {run.batch_id}", run.at_ms))
+        assert changed.is_known
+        place = changed.outputs.index("total")
+        assert {day.day: day.before[place] for day in changed.days} == {
+            day.day: before[day.day] for day in changed.days if day.day
+        }
+    assert {cause.cause for day in shown.changes[1].days for cause in day.causes} == {"firing", "rerun"}
 
 
-def test_yesterday_s_changes_are_not_shown_the_day_after(folder: Path) -> None:
-    later = pipeline(observe_pipeline(definition(folder, TROUBLE), AS_OF_MS + 26 * HOUR_MS)).changes
-    assert later is not None
-    assert (later.batches, later.first_firings, later.days) == (0, 0, ())
+def test_the_command_shows_changes(folder: Path) -> None:
+    shown = CliRunner().invoke(app, ["changes", str(definition(folder, TROUBLE).file), "--since", "3"])
+    assert shown.exit_code == 0, shown.output
+    assert "ann: the phones' queue was stuck" in shown.output
+    found = json.loads(
+        CliRunner().invoke(app, ["changes", str(definition(folder, TROUBLE).file), "--since", "3", "--json"]).output
+    )
+    assert found["outputs"] == ["clicks", "total"]
 
 
 def test_hours_hold_the_events_of_results_and_show_gaps(folder: Path, trouble: Pipeline) -> None:

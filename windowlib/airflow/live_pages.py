@@ -21,15 +21,13 @@ from windowlib.definition.toml.source import Source
 from windowlib.delta.tables import Tables
 from windowlib.inspection.lineage.cuts import EVER, asked_range
 from windowlib.ledger import last_error
-from windowlib.ledger.rerun_request import time_ms
 from windowlib.model.errors import WindowError
-from windowlib.pages.newest_rows import Tail
+from windowlib.pages.changes.since_moment import moment_of
 from windowlib.pages.overview import Overview, overviews, unreadable
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.pipeline_state import observe_pipeline
 from windowlib.pages.render import PageLinks, SearchResult, home_page, pipeline_page, problem_page, results_page
 from windowlib.pages.rows import ResultFilter, TextRows, results
-from windowlib.publication.key import CannotLook
 
 FRESH_MS = 30_000
 DAGS = "../../dags"  # from the page of a pipeline
@@ -114,22 +112,12 @@ def page(definition: Definition, now_ms: int, since: str = "") -> str:
 
 
 def _compared(definition: Definition, now_ms: int, since: str) -> str:
-    observed, since_ms, problem = observe_pipeline(definition, now_ms), None, None
+    observed, moment, problem = observe_pipeline(definition, now_ms), None, None
     try:
-        since_ms = _since_ms(observed.tail, since)
+        moment = moment_of(observed.tail, since)
     except WindowError as error:
         problem = str(error)
-    return pipeline_page(pipeline(observed, since_ms=since_ms), replace(_place(definition), since=since), problem)
-
-
-def _since_ms(tail: Tail, since: str) -> int:
-    """Time of a moment, or of the commit of a batch. Raises `CannotLook`."""
-    if not since.isdecimal():
-        return time_ms("since", since)
-    for run in tail.runs:
-        if run.batch_id == int(since):
-            return run.at_ms
-    raise CannotLook(f"batch {since} is not among the newest batches. Give a newer batch, or a time")
+    return pipeline_page(pipeline(observed, since=moment), replace(_place(definition), since=since), problem)
 
 
 def page_of_broken(broken: BrokenPipelines, now_ms: int) -> str:

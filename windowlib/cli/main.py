@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {  # command -> its module, and its pa
     "late": ("late", CORRECT),
     "read": ("look", LOOK),
     "status": ("look", LOOK),
+    "changes": ("changes", LOOK),
     "explain": ("explain", LOOK),
     "explain-plan": ("look", LOOK),
     "verify": ("verify", LOOK),

@@ -3,8 +3,10 @@
 - All dry runs of reruns are deleted, whatever keys they hold, because a user can repeat them.
 - Verifications lose the differences of the key.
 - Notices and the ledger's reasons lose the key's values in the examples of checks.
-- Files with check outcomes, pages, tracebacks and the last error are deleted if they mention the key. The next run or
-  report writes them again.
+- Files with check outcomes, tracebacks and the last error are deleted if they mention the key. The next run writes them
+  again.
+- Pages and their stored counts are deleted, because their sums include the key. The next run or report writes them
+  again, without the key.
 
 The removal is idempotent.
 """
@@ -36,7 +38,8 @@ from windowlib.storage.at_once import at_once
 from windowlib.storage.object_file import opened
 from windowlib.storage.store import ObjectInfo, Store
 
-FOLDERS = ("checks", "gx", "pages", "logs")
+PAGES = "pages"
+FOLDERS = ("checks", "gx", PAGES, "logs")
 FILES = "files next to the tables"
 NOTICED = ("signature", "sentence", "error")  # text columns of a notice
 
@@ -55,7 +58,7 @@ def find(tables: Tables, key: Key, *, remove: bool) -> dict[str, int]:
     changed = at_once(lambda name: _change(tables[name], name, changes[name], remove=remove), changes)
     files = _mentioning(tables.store, mention)
     if remove:
-        tables.store.delete([*files, *_paths(tables.store, (previews.FOLDER, sharing.FOLDER))])
+        tables.store.delete([*files, *_paths(tables.store, (previews.FOLDER, sharing.FOLDER, PAGES))])
     counts = {**dict(zip(changes, changed, strict=True)), FILES: len(files)}
     return {name: count for name, count in counts.items() if count}
 

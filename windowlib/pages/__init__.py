@@ -18,7 +18,7 @@ Facts:
     last_day.py            figures of the batches of the last 24 hours
     newest_rows.py         newest rows of the ledger, newest files of a table
     balance.py             account of a batch: rows in and rows out
-    changes.py             changes of results by window day and cause
+    changes/               changes of results since a moment, by day and cause
     days.py                days: final or not, results, headline values, changes
     day_counts.py          rows and headline values by day, from a file of a table
     hours.py               events and results by hour of event time

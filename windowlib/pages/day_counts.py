@@ -148,12 +148,13 @@ def by_day(
     for place in present[(present >= 0) & (present < len(calendar.days))]:
         part = rows if len(present) == 1 else rows.filter(pa.array(places == place))
         batches = pc.unique(part["batch_id"]).to_pylist() if "batch_id" in part.column_names else ()
-        values = [_value(part, output) for output in headline]
+        values = [value_of(part, output) for output in headline]
         found[calendar.days[place]] = DayCount(int(np.count_nonzero(places == place)), values, sorted(batches))
     return found
 
 
-def _value(rows: pa.Table, output: Headline) -> DayValue:
+def value_of(rows: pa.Table, output: Headline) -> DayValue:
+    """Combines the values of an output in some rows."""
     if output.name not in rows.column_names:
         return DayValue()  # the column was added after the file was written
     column = rows[output.name]
@@ -183,12 +184,22 @@ def merged(counts: Iterable[DayCounts], headline: Sequence[Headline] = ()) -> di
     return found
 
 
+def plain_number(value: Number | None) -> int | float | str | None:
+    """A number as a JSON value. Decimals are strings."""
+    return str(value) if isinstance(value, Decimal) else value
+
+
+def parsed_number(stored: int | float | str | None) -> Number | None:
+    """A number from the JSON value of `plain_number`."""
+    return Decimal(stored) if isinstance(stored, str) else stored
+
+
 def plain(counts: DayCounts) -> Any:
     """Counts as JSON values. Decimals are strings."""
     return {
         day.isoformat(): [
             count.rows,
-            [[v.count, str(v.value) if isinstance(v.value, Decimal) else v.value] for v in count.values],
+            [[value.count, plain_number(value.value)] for value in count.values],
             [*count.batches],
         ]
         for day, count in counts.items()
@@ -205,7 +216,7 @@ def parsed(stored: Any) -> DayCounts:
     return {
         date.fromisoformat(day): DayCount(
             int(rows),
-            [DayValue(int(count), Decimal(value) if isinstance(value, str) else value) for count, value in values],
+            [DayValue(int(count), parsed_number(value)) for count, value in values],
             [int(batch) for batch in batches],
         )
         for day, (rows, values, batches) in stored.items()

@@ -12,7 +12,7 @@ from windowlib.ledger.rows import Commit
 from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
-from windowlib.pages.changes import last_changed_ms
+from windowlib.pages.changes.last_change import last_changed_ms
 from windowlib.pages.failed_checks import failed_check_sentences
 from windowlib.pages.last_day import LastDay, last_day
 from windowlib.pages.pipeline_state import ObservedPipeline, State, observe_pipeline, state_of

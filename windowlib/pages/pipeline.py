@@ -17,7 +17,7 @@ from windowlib.ledger.rows import BY_ITSELF
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.pages.balance import Account, accounts
-from windowlib.pages.changes import RecentChanges, changes
+from windowlib.pages.changes.since_moment import ChangesSince, Moment, known_changes
 from windowlib.pages.days import Days, days
 from windowlib.pages.gaps import step_ms
 from windowlib.pages.history import CheckHistory, CheckOutcome, anchor_of, histories, outcomes_of
@@ -93,7 +93,7 @@ class Pipeline:
     in_flight: TextRows
     waiting: WaitingBatch | None
     days: Days
-    changes: RecentChanges | None
+    changes: Sequence[ChangesSince]
     hours: Sequence[Hour]
     hour_notes: Sequence[str]
     gap_step_ms: int | None
@@ -112,8 +112,8 @@ class Pipeline:
     situations: Sequence[str]
 
 
-def pipeline(observed: ObservedPipeline, *, since_ms: int | None = None, keep: bool = False) -> Pipeline:
-    """Facts of an observed pipeline. The table of days has the changes since `since_ms`, by default since a day ago.
+def pipeline(observed: ObservedPipeline, *, since: Moment | None = None, keep: bool = False) -> Pipeline:
+    """Facts of an observed pipeline. The table of days has the changes since a moment, by default since a day ago.
 
     With `keep`, counts are stored for the next page (`count_cache`).
     """
@@ -121,7 +121,8 @@ def pipeline(observed: ObservedPipeline, *, since_ms: int | None = None, keep: b
     shown, versions = observed.tail.in_force[:RUNS_SHOWN], runs[0].versions if runs else {}
     refused_rows, late = refused(definition, tables, shown) if runs else [], late_hours(definition, tables, versions)
     on_page = [*(anchor_of(rows.reason) for rows in refused_rows), *(["late"] if late else []), "results"]
-    row, since_ms = overview(observed), observed.now_ms - UNITS["d"] if since_ms is None else since_ms
+    row, since_ms = overview(observed), since.since_ms if since else observed.now_ms - UNITS["d"]
+    by_day = days(definition, tables, observed.tail, row.final_ms, since_ms, keep=keep)
     marks = {batch.batch_id: mark(batch) for batch in observed.checked}
     return Pipeline(
         as_of_ms=observed.now_ms,
@@ -131,8 +132,8 @@ def pipeline(observed: ObservedPipeline, *, since_ms: int | None = None, keep: b
         in_flight_count=observed.status.windows_in_flight,
         in_flight=in_flight(definition, tables, versions),
         waiting=_waiting(observed),
-        days=days(definition, tables, observed.tail, row.final_ms, since_ms, keep=keep),
-        changes=changes(tables, runs, observed.now_ms, is_whole=observed.tail.is_whole),
+        days=by_day,
+        changes=_changes(observed, by_day, since, keep=keep),
         hours=hours(definition, tables, shown, keep=keep),
         hour_notes=[*hour_notes(definition)],
         gap_step_ms=step_ms(definition.spec),
@@ -150,6 +151,13 @@ def pipeline(observed: ObservedPipeline, *, since_ms: int | None = None, keep: b
         set_aside=[f"{file.path}: {file.reason} ({file.who})" for file in observed.status.set_aside],
         situations=[situation.line for situation in observed.status.situations],
     )
+
+
+def _changes(observed: ObservedPipeline, by_day: Days, since: Moment | None, *, keep: bool) -> list[ChangesSince]:
+    """Changes since each moment that a reader can choose. The chosen moment comes first."""
+    known = known_changes(observed.definition, observed.tables, observed.tail, by_day, keep=keep)
+    moments = [*([since] if since else []), *known.moments(observed.now_ms)] if observed.tail.runs else []
+    return [known.since(moment) for moment in moments]
 
 
 def _listed(definition: Definition, run: RecentRun, check_mark: CheckMark | None) -> ListedRun:

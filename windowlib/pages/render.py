@@ -34,6 +34,7 @@ from windowlib.pages.words import (
     age,
     ago,
     amount,
+    cause_words,
     check_strip,
     check_words,
     day_words,
@@ -45,6 +46,7 @@ from windowlib.pages.words import (
     moment,
     percent,
     range_words,
+    signed,
     strip_words,
     trend_words,
 )
@@ -62,6 +64,13 @@ SECTIONS = (
     ("results", "Results"),
     ("internals", "Internals"),
 )
+
+CHANGES: Mapping[str, Callable[..., str]] = {  # filters of values that changed
+    "cause_words": cause_words,
+    "percent": percent,
+    "signed": signed,
+    "count_or_none": lambda value: f"{value:,}" if value else "",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +151,8 @@ def pipeline_page(facts: Pipeline, place: PageLinks, problem: str | None = None)
         since=place.since,
         problem=problem,
         run_command=to_paste("run", facts.definition.file),
+        changes_command=to_paste("changes", facts.definition.file, "--since", "TIME_OR_BATCH"),
+        shown_change=facts.changes[0].title if place.since and not problem else "a day ago",
         plots=[pair for pair in plots if pair not in engine_plots],
         engine_plots=engine_plots,
         headline_plots=[*headline_plots(facts.days)],
@@ -194,6 +205,7 @@ def _environment() -> jinja2.Environment:
         bytecode_cache=TemplateCache(),
     )
     environment.filters |= {
+        **CHANGES,
         "at": instant,
         "minute": minute,
         "range": range_words,
@@ -218,7 +230,6 @@ def _environment() -> jinja2.Environment:
         "check_plot": check_plot,
         "check_words": check_words,
         "number": number_in_words,
-        "percent": percent,
         "is_numeric": is_numeric,
         "anchor": anchor_of,
         "in_path": partial(quote, safe=""),

@@ -20,6 +20,14 @@ from windowlib.pages.rows import TextRows
 from windowlib.pages.trends import Measure, Trend
 
 CHECKS_MARKED = 20
+CAUSES = {
+    "firing": "windows fired",
+    "late": "late events",
+    "merge": "sessions merged",
+    "migrate": "migration to another definition",
+    "forget": "erasure of a key",
+    "adopt": "changes of another program, adopted",
+}
 NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?(e[+-]\d+)?")
 
 
@@ -150,7 +158,25 @@ def difference(now: Number | None, before: Number | None) -> str:
         change: Number = float(now) - float(before)
     else:
         change = now - before
-    return f"{'+' if change > 0 else ''}{amount(change)}"
+    return signed(change)
+
+
+def signed(change: Number | None) -> str:
+    """A change of a value, with its sign.
+
+    >>> signed(2), signed(-2.5), signed(0), signed(None)
+    ('+2', '-2.5', '0', '–')
+    """
+    return f"{'+' if change is not None and change > 0 else ''}{amount(change)}"
+
+
+def cause_words(cause: str) -> str:
+    """Cause of changes of results, for a table.
+
+    >>> cause_words("late"), cause_words("rerun")
+    ('late events', 'rerun')
+    """
+    return CAUSES.get(cause, cause)
 
 
 def percent(now: Number, before: Number) -> str:

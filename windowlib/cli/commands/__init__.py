@@ -12,6 +12,7 @@ Running:
 Looking:
 
     look.py         commands `read`, `status`, `explain-plan` and `report`
+    changes.py      command `changes`
     explain.py      command `explain`
     checks.py       command `checks`
     verify.py       command `verify`

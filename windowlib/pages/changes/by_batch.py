@@ -1,0 +1,249 @@
+"""Changes of results by batch, day and cause: windows added, changed, extended and removed, and the change of sums.
+
+Each batch is compared with the batch before it, once. `pages/changes.json`, next to the tables, stores the outcome, so
+a page compares only new batches. Changes of several batches add up (`since_moment`).
+
+A result belongs to the day of its window's last millisecond. The day begins at midnight of the zone of
+`[pages] time_zone`. Windows without an end in event time belong to no day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake.exceptions import DeltaError
+
+from windowlib.contract.change import ADDED, CHANGED, REMOVED
+from windowlib.contract.result_tables import FORGET
+from windowlib.definition.definition import Definition
+from windowlib.delta.data_files import DataFile, without
+from windowlib.delta.log import CutLog, DamagedLog
+from windowlib.delta.statistics import overlapping
+from windowlib.delta.tables import Tables
+from windowlib.model.errors import WindowError
+from windowlib.model.geometry import geometry_of
+from windowlib.model.rerun import TimeRange
+from windowlib.pages.changes.changed_windows import (
+    CAUSE,
+    END,
+    FIRING,
+    START,
+    by_kind,
+    extended,
+    newest_firings,
+    values_before,
+)
+from windowlib.pages.changes.last_change import REPLACING
+from windowlib.pages.count_cache import CountCache
+from windowlib.pages.day_counts import (
+    DayCalendar,
+    DayCount,
+    Headline,
+    Number,
+    by_day,
+    day_of,
+    parsed_number,
+    plain_number,
+    value_of,
+)
+from windowlib.pages.days import why_no_days
+from windowlib.pages.hour_counts import times_ms
+from windowlib.pages.newest_rows import RecentRun
+from windowlib.storage.object_file import opened
+
+FILE = "pages/changes.json"
+MOST_BATCHES = 400  # the newest batches are compared
+MOST_ROWS = 2_000_000  # rows that a page reads
+EXTENDED = "extended"  # a session that grew, in the place of removed sessions of its key
+NUMBERED = "result_number"
+NOTHING = pa.table({})
+
+
+@dataclass(frozen=True, slots=True)
+class DayCause:
+    """Changed windows of a day, for one cause. `windows` counts them by kind: added, changed, extended, removed.
+
+    `day` is None if windows belong to no day. `sums` has the change of the sum of each output, None if unknown.
+    """
+
+    day: date | None
+    cause: str
+    windows: Mapping[str, int]
+    sums: Sequence[Number | None]
+
+
+BatchChange: TypeAlias = Sequence[DayCause]
+
+
+class NotKnown(WindowError):
+    """The changes of a batch cannot be counted: its files are gone, or they have too many rows."""
+
+
+def changes_by_batch(
+    definition: Definition, tables: Tables, runs: Sequence[RecentRun], outputs: Sequence[Headline], *,
+    is_whole: bool, keep: bool = False,
+) -> dict[int, BatchChange]:  # fmt: skip
+    """Changes of the newest batches, back to the first batch whose changes are not known.
+
+    `runs` are newest first. `outputs` add up. `is_whole` is true if `runs` has all batches of the pipeline. With
+    `keep`, changes are stored for the next page.
+    """
+    zone = ZoneInfo(definition.pages.time_zone)
+    terms = " ".join(["1", zone.key, *(output.name for output in outputs)])
+    cache = CountCache[BatchChange].read(definition.store, FILE, terms, parsed, plain)
+    reader = BatchReader(definition, tables, outputs, zone, MOST_ROWS)
+    found = dict[int, BatchChange]()
+    for place, run in enumerate(runs[:MOST_BATCHES]):
+        before = runs[place + 1] if place + 1 < len(runs) else None
+        if before is None and not is_whole:
+            break
+        try:
+            found[run.batch_id] = cache.of(f"{run.batch_id} {run.at_ms}", partial(reader.compared, before, run))
+        except NotKnown:
+            break
+    if keep:
+        cache.write()
+    return found
+
+
+@dataclass(slots=True)
+class BatchReader:
+    """Compares batches. `left` is the number of rows that may still be read."""
+
+    definition: Definition
+    tables: Tables
+    outputs: Sequence[Headline]
+    zone: ZoneInfo
+    left: int
+
+    def compared(self, before: RecentRun | None, run: RecentRun) -> BatchChange:
+        """Changes that a batch made to the results of the batch `before` it. Raises `NotKnown`."""
+        replaces = run.decision is not None and run.decision.kind in REPLACING
+        try:
+            return [*(self._of_decision(before, run) if replaces else self._of_feed(before, run))]
+        except (DeltaError, FileNotFoundError, CutLog, DamagedLog, pa.ArrowException) as error:
+            raise NotKnown(f"the changes of batch {run.batch_id} are not known") from error
+
+    def _of_decision(self, before: RecentRun | None, run: RecentRun) -> Iterator[DayCause]:
+        """Changes of a rollback or an adoption. They are not in `result_changes`."""
+        names = [*self._identity, "batch_id"]
+        old, new = (self._rows("results", files, names) for files in self._files("results", before, run))
+        kinds = by_kind(old, new, [name for name in self._identity if name in {*old.column_names, *new.column_names}])
+        yield from self._by_day(run.decision.kind if run.decision else "", kinds, [(1, new), (-1, old)])
+
+    def _of_feed(self, before: RecentRun | None, run: RecentRun) -> Iterator[DayCause]:
+        """Changes of a batch by its rows in `result_changes`."""
+        _, files = self._files("result_changes", before, run)
+        of = {kind: [file for file in files if file.partition["change"] == kind] for kind in (ADDED, CHANGED, REMOVED)}
+        merges = geometry_of(self.definition.spec.assigner).merges and bool(of[ADDED] and of[REMOVED])
+        repeats = bool(of[CHANGED]) and bool(run.figures.get("windows_fired_early"))
+        needed = {ADDED: merges or repeats, CHANGED: True, REMOVED: merges}
+        added, changed, removed = (
+            self._rows("result_changes", of[kind], [*self._identity, FIRING] if needed[kind] else [END]) for kind in of
+        )
+        identity = [name for name in self._identity if name in changed.column_names]
+        if repeats:
+            added, changed = newest_firings(added, changed, identity)
+        grown, taken, past = NOTHING, NOTHING, NOTHING
+        if merges:
+            mask, taken, removed = extended(added, removed, self.definition.source.key)
+            grown, added = added.filter(mask), added.filter(pc.invert(mask))
+        if len(changed):
+            past = values_before(self._published(before, run, changed), changed, identity)
+            if len(past) > len(changed):
+                raise NotKnown("each firing is a result of its own")
+        kinds = {ADDED: added, CHANGED: changed, EXTENDED: grown, REMOVED: removed}
+        signed = [(1, added), (1, changed), (1, grown), (-1, removed), (-1, taken), (-1, past)]
+        for cause in sorted({str(file.partition[CAUSE]) for file in files}):
+            of_cause = {kind: _of_cause(rows, cause) for kind, rows in kinds.items()}
+            yield from self._by_day(cause, of_cause, [(sign, _of_cause(rows, cause)) for sign, rows in signed])
+
+    @property
+    def _identity(self) -> list[str]:
+        """Columns that tell results apart. Not every pipeline has the last one."""
+        return [*self.definition.source.key, START, END, NUMBERED]
+
+    def _files(self, name: str, before: RecentRun | None, run: RecentRun) -> tuple[list[DataFile], list[DataFile]]:
+        """Files of a table that only the batch `before` has, and those that only this batch has."""
+        now, then = (batch.versions.get(name) if batch else None for batch in (run, before))
+        new, old = ([], []) if now == then else [self.tables[name].files(version) for version in (now, then)]
+        return without(old, new), without(new, old)
+
+    def _published(self, before: RecentRun | None, run: RecentRun, changed: pa.Table) -> pa.Table:
+        """Published rows that this batch may have changed: those of the files that it replaced."""
+        ends_ms = times_ms(changed[END])
+        span = TimeRange(int(ends_ms.min()), int(ends_ms.max()) + 1)
+        files = overlapping(self._files("results", before, run)[0], END, END, span)
+        return self._rows("results", files, self._identity)
+
+    def _rows(self, table: str, files: Sequence[DataFile], columns: Sequence[str]) -> pa.Table:
+        """Columns of files, the outputs and, if a partition has it, the cause. Columns that a file lacks are null."""
+        self.left -= sum(file.rows for file in files)
+        if self.left < 0:
+            raise NotKnown("too many rows")
+        parts, wanted = [], {*columns, *(output.name for output in self.outputs)}
+        for file in files:
+            stored = pq.ParquetFile(opened(self.tables[table].store, file.path, file.size_bytes))
+            rows = stored.read([name for name in stored.schema_arrow.names if name in wanted])
+            cause = file.partition.get(CAUSE)
+            parts.append(rows if cause is None else rows.append_column(CAUSE, pa.array([cause] * len(rows))))
+        return pa.concat_tables(parts, promote_options="default") if parts else NOTHING
+
+    def _by_day(
+        self, cause: str, kinds: Mapping[str, pa.Table], signed: Iterable[tuple[int, pa.Table]]
+    ) -> Iterator[DayCause]:
+        """Counts of windows by day, and the sums of the `signed` rows. The values of an erased key are never stored."""
+        counts = {kind: self._counted(rows) for kind, rows in kinds.items()}
+        sums = [(sign, self._counted(rows)) for sign, rows in signed]
+        days = {day for found in (*counts.values(), *(found for _, found in sums)) for day in found}
+        for day in sorted(days, key=lambda day: day or date.min):
+            windows = {kind: found[day].rows for kind, found in counts.items() if day in found}
+            changed = [
+                sum((sign * (found[day].values[place].value or 0) for sign, found in sums if day in found), start=0)
+                for place in range(len(self.outputs))
+            ]
+            yield DayCause(day, cause, windows, [None] * len(changed) if cause == FORGET else changed)
+
+    def _counted(self, rows: pa.Table) -> Mapping[date | None, DayCount]:
+        if not len(rows):
+            return {}
+        values = rows.select([name for name in rows.column_names if name in {output.name for output in self.outputs}])
+        if why_no_days(self.definition):
+            return {None: DayCount(len(rows), [value_of(values, output) for output in self.outputs])}
+        moments = times_ms(rows[END]) - 1
+        newest = day_of(int(moments.max()), self.zone)
+        days = DayCalendar.of(newest, newest, self.zone).around(int(moments.min()), int(moments.max()))
+        return dict[date | None, DayCount](by_day(days, moments, values, self.outputs).items())
+
+
+def _of_cause(rows: pa.Table, cause: str) -> pa.Table:
+    return rows.filter(pc.equal(rows[CAUSE], cause)) if len(rows) else rows
+
+
+def plain(change: BatchChange) -> Any:
+    """Changes of a batch as JSON values. Decimals are strings."""
+    return [
+        [part.day and part.day.isoformat(), part.cause, part.windows, [plain_number(value) for value in part.sums]]
+        for part in change
+    ]
+
+
+def parsed(stored: Any) -> BatchChange:
+    """Changes of a batch from the JSON values of `plain`.
+
+    >>> change = [DayCause(date(2026, 3, 5), "late", {"changed": 2}, [Decimal("1.50"), None])]
+    >>> parsed(plain(change)) == change
+    True
+    """
+    return [
+        DayCause(day and date.fromisoformat(day), cause, windows, [parsed_number(value) for value in sums])
+        for day, cause, windows, sums in stored
+    ]
