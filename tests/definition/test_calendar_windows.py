@@ -86,7 +86,7 @@ def test_another_zone_or_start_is_another_definition() -> None:
             ' "Europe/Berlim"; allowed: the time zone, such as "Europe/Berlin"',
         ),
         ({"every": "1 day"}, 'window.time_zone: missing; allowed: the time zone, such as "Europe/Berlin"'),
-        ({"size": "1 day"}, 'window.size: a calendar length, which needs time_zone, given "1 day"'),
+        ({"size": "1 day"}, 'window.size: not a duration but a calendar length, which needs time_zone, given "1 day"'),
         (
             {"every": "1d", **BERLIN},
             "window.every: not a length of the calendar, and with time_zone every length is one, given"

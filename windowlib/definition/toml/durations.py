@@ -26,7 +26,9 @@ def parse_duration(text: object) -> int:
     parts = {unit: match[unit] for unit in UNITS if match[unit]} if match else {}
     if not match or not parts:
         of_calendar = isinstance(text, str) and _CALENDAR.fullmatch(text)
-        raise ValueError("a calendar length, which needs time_zone" if of_calendar else "not a duration")
+        raise ValueError(
+            "not a duration but a calendar length, which needs time_zone" if of_calendar else "not a duration"
+        )
     duration_ms = sum(int(count) * UNITS[unit] for unit, count in parts.items())
     if duration_ms > LONGEST_MS:
         raise ValueError(f"longer than {format_duration(LONGEST_MS)}")
