@@ -23,9 +23,9 @@ ADMITTED = Fault(
 LATE = Fault(
     "late too early",
     "events are late an hour before their time",
-    "plans/step.py",
-    "own_window_end_ms(step.assigner) - 1 <= step.late_in_ms",
-    "own_window_end_ms(step.assigner) - 1 <= step.late_in_ms + 3_600_000",
+    "plans/geometry.py",
+    "return end - 1 <= late_up_to_ms",
+    "return end - 1 <= late_up_to_ms + 3_600_000",
 )
 
 

@@ -25,7 +25,7 @@ from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Assigner, DynamicSession, Session
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.model.windows import MIN_TIME_MS
-from windowlib.plans.grid import Grid
+from windowlib.plans import aligned
 from windowlib.publication.readers import read_table
 from windowlib.replay.batches import Event, ReferenceEngine, replay_batches
 from windowlib.replay.scenarios import assigner_of
@@ -133,7 +133,7 @@ def test_a_plan_equals_the_reference_state_included(spark: Any, history: History
 def test_slices_combined_first_give_the_same_windows(spark: Any, history: History) -> None:
     """Forces the combination, which otherwise pays only for windows much longer than a batch."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Grid, "pays_to_combine", lambda grid, fired: grid.overlap)
+        patch.setattr(aligned, "pays_to_combine", lambda grid, fired: grid.overlap)
         assert_as_the_reference(spark, history)
 
 

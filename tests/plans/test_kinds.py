@@ -27,6 +27,7 @@ from windowlib.plans.kinds.counts import Counts
 from windowlib.plans.kinds.general import General
 from windowlib.plans.kinds.kind import STATE_WINDOW_BOUNDS, PlanKind
 from windowlib.plans.kinds.sessions import Sessions
+from windowlib.plans.partitions import PARTITION
 from windowlib.plans.reach import Bucket, Reach
 from windowlib.plans.step import Step
 
@@ -138,7 +139,7 @@ def test_a_slice_is_in_the_partition_of_its_last_window_s_end(
 ) -> None:
     """The window [90, 100) ends at the start of a partition."""
     rows = spark.createDataFrame([(start_ms,)], "state_window_start_ms long")
-    found = rows.select(Aligned().end_partition(step(Sliding(10, 5), 0, 9))).first()
+    found = Aligned().remaining(rows, step(Sliding(10, 5), 0, 9)).select(PARTITION).first()
     assert found is not None
     assert found[0] == partition
 

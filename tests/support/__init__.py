@@ -3,6 +3,7 @@
 access_log.py         access logs of web servers: parsed, cut into files, or made up
 aligned_windows.py    the windows and the slice that hold a time, for oracles
 browser.py            Chromium without a window
+calendar_windows.py   windows of calendars around changes of the clock, and times around them
 check_samples.py      a definition, the figures of a sound batch, and its checks
 clicks.py             the pipeline of clicks: sessions of late, repeated and unusable events
 comparison.py         values that were computed in two ways

@@ -1,6 +1,7 @@
 """Expected tables after a rerun, from the rule alone: plain Python over all events, one key after another.
 
 Of the project's assigners only the parameters are read; which windows and slices hold an event is worked out here.
+Edges of calendars are those of the model, which has an oracle of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +10,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tests.support.aligned_windows import cumulating_at, slice_at, windows_at
-from windowlib.model.assigners import Assigner, Cumulating, DynamicSession, Session, Sliding, Tumbling
+from windowlib.model.assigners import (
+    Assigner,
+    CalendarCumulating,
+    CalendarWindows,
+    Cumulating,
+    DynamicSession,
+    Session,
+    Sliding,
+    Tumbling,
+)
 
 Place = tuple[str, int]  # file, row
 Bounds = tuple[str, int, int]  # key, start, end
@@ -78,12 +88,17 @@ class Pipeline:
 def _windows_at(assigner: Assigner, time_ms: int) -> list[tuple[int, int]]:
     if isinstance(assigner, Cumulating):
         return cumulating_at(time_ms, assigner.max_size_ms, assigner.step_ms, assigner.offset_ms)
+    if isinstance(assigner, CalendarWindows | CalendarCumulating):
+        return [(window.start_ms, window.end_ms) for window in assigner.assign(time_ms)]
     return windows_at(time_ms, *_grid(assigner))
 
 
 def _slice_at(assigner: Assigner, time_ms: int) -> tuple[int, int]:
     if isinstance(assigner, Cumulating):
         return slice_at(time_ms, assigner.step_ms, assigner.step_ms, assigner.offset_ms)
+    if isinstance(assigner, CalendarWindows | CalendarCumulating):
+        calendar = assigner.calendar if isinstance(assigner, CalendarWindows) else assigner.step
+        return calendar.start_ms(time_ms), calendar.next_ms(time_ms)
     return slice_at(time_ms, *_grid(assigner))
 
 
@@ -145,8 +160,9 @@ def _sessions(pipeline: Pipeline, before: Standing, rows: Sequence[Row], asked: 
 
 def _aligned(pipeline: Pipeline, before: Standing, rows: Sequence[Row], asked: Asked) -> Standing:
     assigner = pipeline.assigner
-    assert isinstance(assigner, Tumbling | Sliding | Cumulating)
     disjoint = not isinstance(assigner, Sliding) or assigner.slide_ms >= assigner.size_ms
+    if isinstance(assigner, CalendarWindows):
+        disjoint = assigner.intervals == 1
     if asked.late_only:
         chosen = {row.place for row in rows if row.place in before.late and asked.holds(row)}
         times = [row.time_ms for row in rows if row.place in chosen]
@@ -157,7 +173,9 @@ def _aligned(pipeline: Pipeline, before: Standing, rows: Sequence[Row], asked: A
             for row in rows
             if (any(asked.meets(*bounds) for bounds in pipeline.windows(row)) if disjoint else asked.holds(row))
         }
-    if isinstance(assigner, Cumulating):  # an event of the range may be in all windows with the same start
+    if isinstance(
+        assigner, Cumulating | CalendarCumulating
+    ):  # an event of the range may be in all windows with the same start
         (from_ms, _), (_, to_ms) = (_windows_at(assigner, ms)[-1] for ms in (asked.from_ms, asked.to_ms - 1))
         asked = replace(asked, from_ms=from_ms, to_ms=to_ms)
     chosen = {row.place for row in rows if row.place in chosen and pipeline.windows(row)}

@@ -24,7 +24,7 @@ from windowlib.batches.reading import AdmittedRows
 from windowlib.batches.steps import typed_step
 from windowlib.definition.terms import read_as
 from windowlib.publication.publish import StagedChanges, joined
-from windowlib.source import intake
+from windowlib.source import event_spans, intake
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import BatchIntake
 from windowlib.storage.at_once import both
@@ -65,6 +65,7 @@ def _computed(
     moved = watermarks.move(policy, inputs.plan, last, batch_intake)
     step = typed_step(inputs, moved.applied_ms, file_rows.rows if file_rows else None)
     events = file_rows.events(batch_intake) if file_rows else None
+    step = event_spans.with_events(step, batch_intake.buckets, events)
     windows = windows_job.run(inputs, step, events, batch_intake)
     full_intake = batch_intake.with_holes(windows.counted.get("elements_in_holes", 0))
     written = rejects.write(inputs, step, file_rows, events, full_intake, windows) if file_rows else {}

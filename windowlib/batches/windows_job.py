@@ -19,6 +19,7 @@ from windowlib.plans.reach import Reach
 from windowlib.plans.step import CONTENTS, LATE, ON_TIME, OPEN, Step, counted_by_part
 from windowlib.publication import publish
 from windowlib.publication.publish import StagedChanges, joined
+from windowlib.source import event_spans
 from windowlib.source.intake import BatchIntake
 from windowlib.storage.at_once import at_once
 from windowlib.storage.store import ObjectInfo
@@ -81,6 +82,7 @@ def run(inputs: Inputs, step: Step, events: DataFrame | None, batch_intake: Batc
     buckets = kind.buckets(batch_intake.buckets, step)
     reached = kind.reach(inputs.tables.files("open_windows"), buckets, step)
     replaced = {"open_windows": StagedChanges(remove=reached.replaced)}
+    step = event_spans.with_state(step, (*reached.rewritten, *reached.read))
     fresh, rows = (shared.slices, shared.slice_rows) if shared else (events, batch_intake.rows)
     rows += sum(file.rows for file in (*reached.rewritten, *reached.read))
     step.dialect.size_tasks(inputs.spark, rows, inputs.definition.spark.conf)

@@ -48,6 +48,8 @@ def sharing_refusal(definition: Definition) -> str | None:
         return "its windows are not made of slices of time"
     if not geometry.by_time:
         return "each event brings its own gap"
+    if geometry.calendar is not None:
+        return "its windows follow a calendar, so its slices fit no other windows"
     if geometry.has_holes is not False:
         return "an event may fall between two windows, which only this definition can decide"
     if definition.source.event_id:

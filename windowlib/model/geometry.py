@@ -237,8 +237,7 @@ class Geometry:
             return holds and TimeWindow(start_ms, end_ms) in self._of_calendar.assign(start_ms)
         pairs = list(zip(start_ms.tolist(), end_ms.tolist(), strict=True))
         fitting = {pair for pair in set(pairs) if TimeWindow(*pair) in self._of_calendar.assign(pair[0])}
-        holds &= [pair in fitting for pair in pairs]
-        return holds
+        return holds & [pair in fitting for pair in pairs] if pairs else holds
 
 
 def geometry_of(assigner: Assigner) -> Geometry:

@@ -20,7 +20,7 @@ Windows:
     sessions.py     sessions: slices, islands, outcome
     aligned.py      tumbling, sliding and cumulating windows: slices, windows, outcome
     geometry.py     columns with answers about windows, as in `windowlib.model.geometry`
-    grid.py         grid of slices and aligned windows
+    grids/          grids of slices and aligned windows: of fixed lengths, of a calendar
     counts.py       count windows: sequence numbers, slices, outcome
     shared.py       slices shared by several definitions
     reruns.py       windows of a rerun, and their difference to published results

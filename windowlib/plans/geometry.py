@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.model.assigners import Assigner
 from windowlib.model.geometry import geometry_of
+from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 
@@ -24,7 +25,8 @@ def aligned_start_ms(timestamp: Column, step_ms: int, offset_ms: int = 0) -> Col
 def latest_end(assigner: Assigner) -> Column | None:
     """End of the last window of an event (`Geometry.latest_end_ms`), or of the window that its gap column gives.
 
-    None for windows without end, too: no column can hold a time after all others.
+    None for windows without end, too: no column can hold a time after all others. None for windows of a calendar: a
+    plan gives columns only inside the times of a batch (`windowlib.plans.grids.edges`).
     """
     geometry, timestamp = geometry_of(assigner), F.col(names.TIMESTAMP_MS)
     if geometry.gap_column is not None:
@@ -42,6 +44,19 @@ def own_window_end_ms(assigner: Assigner) -> Column:
     end = latest_end(assigner)
     assert end is not None, f"the end of a window of {assigner} is unknown"
     return end
+
+
+def is_late(assigner: Assigner, late_up_to_ms: int) -> Column:
+    """Tests if the last window of an event is late: its max_timestamp_ms is at most `late_up_to_ms`.
+
+    Without a column for the end, an event is late if it is before every window that is not.
+    """
+    if (end := latest_end(assigner)) is not None:
+        return end - 1 <= late_up_to_ms
+    first_ms = min(max(late_up_to_ms, MIN_TIME_MS // 4), MAX_TIME_MS // 4) + 1
+    living = geometry_of(assigner).meeting(first_ms, first_ms + 1)
+    assert living is not None, f"the end of a window of {assigner} is unknown"
+    return F.col(names.TIMESTAMP_MS) < living[0]
 
 
 def longest_own_window(assigner: Assigner) -> Column:

@@ -81,17 +81,19 @@ def session_slices(rows: DataFrame, slicing: Slicing, aggregates: Sequence[SqlAg
 
 
 def aligned_slices(
-    rows: DataFrame, slicing: Slicing, aggregates: Sequence[SqlAggregate], width_ms: int, offset_ms: int
+    rows: DataFrame, slicing: Slicing, aggregates: Sequence[SqlAggregate], own_start: Column, width_ms: int
 ) -> DataFrame:
     """Slices of a definition with these aggregates, merged from shared slices.
+
+    own_start: start of the definition's slice that holds a shared slice
+    width_ms:  width of the definition's slices
 
     They equal the result of `windowlib.plans.aligned.slices`.
     """
     own = _of_definition(rows, slicing, aggregates)
     if width_ms == slicing.width_ms:
         return own.drop(FIRST)
-    start = aligned_start_ms(F.col(START), width_ms, offset_ms).alias("_start")
-    merged = own.groupBy(*slicing.key_columns, start).agg(*all_merges(aggregates, slicing.dialect))
+    merged = own.groupBy(*slicing.key_columns, own_start.alias("_start")).agg(*all_merges(aggregates, slicing.dialect))
     return merged.withColumnRenamed("_start", START)
 
 

@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.contract.result_tables import COMPUTED, FILLED, RESULT_COLUMNS
 from windowlib.model.assigners import Assigner
+from windowlib.model.rerun import TimeRange
 from windowlib.model.spec import WindowSpec
 from windowlib.plans import names
 from windowlib.plans.aggregates.columns import all_merges, all_partial_names, all_partials, finishes
 from windowlib.plans.aggregates.mergeable.since import NAME as MARK
 from windowlib.plans.functions import F, quoted
-from windowlib.plans.geometry import own_window_end_ms
+from windowlib.plans.geometry import is_late
 from windowlib.plans.partitions import end_partition, window_day
 from windowlib.plans.shared import Slicing
 
@@ -59,6 +60,7 @@ class Step:
     - `partition_ms`: the width of a state partition.
     - `aggregates`: the definition's `AggregateSet`.
     - `outputs`: the columns (name → Spark type) that a Python function returns in place of the aggregates.
+    - `spans`: spans of time that hold the events and slices of the step; only windows of a calendar need them.
     - `shared`: layout of slices shared by several definitions, if the plan reads shared slices instead of events.
     - `spec`, `reads`: the specification, and the source columns that the user's code reads.
     """
@@ -80,6 +82,7 @@ class Step:
     reads: Sequence[str] = ()
     outputs: Mapping[str, str] | None = None
     shared: Slicing | None = None
+    spans: Sequence[TimeRange] = ()
     dialect: Dialect = field(kw_only=True)
 
     @property
@@ -214,7 +217,7 @@ def counted(
 
 def late_alone(events: DataFrame, step: Step) -> DataFrame:
     """Events whose own window, before any merge, is late."""
-    return events.where(own_window_end_ms(step.assigner) - 1 <= step.late_in_ms)
+    return events.where(is_late(step.assigner, step.late_in_ms))
 
 
 def counted_by_part(rows: DataFrame, counters: Counters, *, with_events: bool = False) -> DataFrame:

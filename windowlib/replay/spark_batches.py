@@ -48,7 +48,8 @@ class SparkEngine:
         out_of_orderness_ms: int,
         state_partition_ms: int = 3_600_000,
     ) -> None:
-        if geometry_of(assigner).slice_ms is None:
+        geometry = geometry_of(assigner)
+        if geometry.slice_ms is None and geometry.calendar is None:
             raise InvalidSpec(f"no native Spark plan for {assigner}; supported: windows with slices, such as sessions")
         self.assigner, self.allowed_lateness_ms = assigner, allowed_lateness_ms
         defined = define(

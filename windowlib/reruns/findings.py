@@ -22,6 +22,7 @@ from windowlib.reruns.closure import END_MS, START_MS, Closure, find_closure
 from windowlib.reruns.events import RerunEvents, is_chosen, rules_of, with_times
 from windowlib.reruns.row_positions import PLACE_IN_TABLES
 from windowlib.reruns.source import files_of
+from windowlib.source import event_spans
 from windowlib.storage.at_once import at_once
 from windowlib.storage.store import ObjectInfo
 
@@ -92,7 +93,7 @@ def _windows(inputs: Inputs, closure: Closure, read: RerunEvents) -> StructType 
     """Writes the windows of the closure. Returns their columns; None if no event counts."""
     if read.rows is None:
         return None
-    step, counters = read.step, read.step.dialect.counters()
+    step, counters = event_spans.with_rows(read.step, read.rows), read.step.dialect.counters()
     windows = rules_of(inputs).recomputed(read.rows, step, closure.windows.from_ms, counters)
     inputs.staged.write(closure.recomputed(windows, step).drop(FIRED_EVENTS), WINDOWS, "part", PARTITION)
     return windows.schema

@@ -25,6 +25,7 @@ from windowlib.reruns.events import rules_of
 from windowlib.reruns.findings import DIFFERENCE, Findings, opened
 from windowlib.reruns.ids import seen_ids
 from windowlib.reruns.row_positions import PLACE_IN_TABLES
+from windowlib.source import event_spans
 from windowlib.source.contents import checksum
 from windowlib.source.intake import FileFigures
 
@@ -121,10 +122,9 @@ def _in_flight(inputs: Inputs, findings: Findings) -> StagedChanges:
         touched = inputs.tables.files("open_windows")
     rows = inputs.tables.rows("open_windows", touched)
     if rows is not None:
-        stays = rules_of(inputs).last_ms(step) > step.late_out_ms
+        step = event_spans.with_state(step, touched)
         kept = rows if findings.closure.is_empty else findings.closure.others(rows, step)
-        others = kept.where(stays).withColumn(PARTITION, rules_of(inputs).end_partition(step))
-        staged.write(others, "kept_open", PARTITION)
+        staged.write(rules_of(inputs).remaining(kept, step), "kept_open", PARTITION)
     copied = [
         staged.copy(file, "open_windows", {PARTITION: int(partition[PARTITION])})
         for file, partition in [*new, *staged.written("kept_open")]

@@ -29,5 +29,6 @@ Rows:
 Content of a batch:
 
     intake.py        row counts and event times of a batch's files
+    event_spans.py   spans of time of a step's events and slices, for windows of a calendar
     footers.py       row counts and event times from Parquet footers alone
 """

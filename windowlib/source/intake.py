@@ -126,7 +126,8 @@ def look(rows: DataFrame, admission: Admission, bucket_ms: int, paths: Mapping[s
     file, path_of = _short_names(paths)
     rows_by_path = [(path_of[row["file"]], row) for row in figures(rows, admission, bucket_ms, file).collect()]
     ordered = sorted(rows_by_path, key=lambda pair: (pair[0], pair[1]["bucket"] or 0))
-    return summed_up([_group(path, row) for path, row in ordered], admission)
+    batch = summed_up([_group(path, row) for path, row in ordered], admission)
+    return batch if geometry_of(admission.assigner).calendar is None else as_judged_by(batch, admission)
 
 
 def _group(path: str, row: Row) -> Group:

@@ -79,16 +79,15 @@ FAULTS = (
         "window ends one millisecond early",
         "the end of a tumbling or sliding window is inclusive",
         "plans/aligned.py",
-        'windows.withColumn("window_start_ms", grid.window_start(F.col("window_end_ms")))',
-        'windows.withColumn("window_start_ms", grid.window_start(F.col("window_end_ms")))'
-        '.withColumn("window_end_ms", F.col("window_end_ms") - 1)',
+        "within_bounds(grid.with_bounds(windows), step",
+        'within_bounds(grid.with_bounds(windows).withColumn("window_end_ms", F.col("window_end_ms") - 1), step',
     ),
     Fault(
         "event at a bound counted in the earlier window",
         "an event at the first millisecond of a slice lies in the slice before it",
-        "plans/aligned.py",
-        "start = aligned_start_ms(F.col(names.TIMESTAMP_MS), grid.slice_ms, grid.offset_ms)",
-        "start = aligned_start_ms(F.col(names.TIMESTAMP_MS) - 1, grid.slice_ms, grid.offset_ms)",
+        "plans/grids/fixed.py",
+        "return aligned_start_ms(F.col(time), self.slice_ms, self.offset_ms)",
+        "return aligned_start_ms(F.col(time) - 1, self.slice_ms, self.offset_ms)",
     ),
     Fault(
         "events dropped too early",

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 from windowlib.model.lateness import was_cleaned_up
 from windowlib.model.spec import WindowSpec
 from windowlib.plans import aligned
+from windowlib.plans.aligned import grid_of
 from windowlib.plans.dialect import Counters
-from windowlib.plans.functions import F
-from windowlib.plans.grid import Grid
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.grids.grid import LAST_END, SLICE_START, Grid
 from windowlib.plans.kinds.kind import STATE_WINDOW_BOUNDS, Bounds, InFlight, PlanInput, PlanKind, RerunRules
-from windowlib.plans.partitions import end_partition_at
+from windowlib.plans.partitions import PARTITION, end_partition_at
 from windowlib.plans.reach import Bucket, File, Reach, StateFile, Verdict, reached
 from windowlib.plans.step import Step
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Aligned(PlanKind):
     # -- the state ------------------------------------------------------------------------------------------------
 
     def touches(self, file: StateFile, buckets: Sequence[Bucket], step: Step) -> bool:
-        first_ms, end_ms = _span(file, Grid.of(step.assigner))
+        first_ms, end_ms = _span(file, grid_of(step))
         return any(b.min_timestamp_ms < end_ms and first_ms <= b.max_timestamp_ms for b in buckets)
 
     def reach(self, files: Sequence[File], buckets: Sequence[Bucket], step: Step) -> Reach[File]:
@@ -55,12 +56,12 @@ class Aligned(PlanKind):
         return reached(files, partial(self._verdict, buckets=buckets, step=step, earliest_ms=earliest_ms))
 
     def _verdict(self, file: StateFile, buckets: Sequence[Bucket], step: Step, earliest_ms: int) -> Verdict:
-        grid = Grid.of(step.assigner)
+        grid = grid_of(step)
         first_ms, end_ms = _span(file, grid)
         due_ms = grid.first_end_ms(max(earliest_ms, first_ms) + 1)  # of the first window that may fire
         fires = due_ms <= step.watermark_out_ms + 1 and grid.window_start_ms(due_ms) < end_ms
         retires = grid.last_window_end_ms(first_ms) - 1 <= step.late_out_ms
-        retires_whole = grid.last_window_end_ms(file.high["state_window_start_ms"]) - 1 <= step.late_out_ms
+        retires_whole = grid.last_window_end_ms(file.high[SLICE_START]) - 1 <= step.late_out_ms
         if self.touches(file, buckets, step) or (retires and (fires or not retires_whole)):
             return Verdict.REWRITTEN
         if retires_whole:
@@ -68,11 +69,11 @@ class Aligned(PlanKind):
         return Verdict.READ if fires else Verdict.LEFT
 
     def past_cleanup(self, file: StateFile, step: Step) -> bool:
-        last_end_ms = Grid.of(step.assigner).last_window_end_ms(file.low["state_window_start_ms"])
+        last_end_ms = grid_of(step).last_window_end_ms(file.low[SLICE_START])
         return last_end_ms - 1 <= step.late_out_ms
 
     def overdue(self, file: StateFile, step: Step) -> bool:
-        grid, (first_ms, end_ms) = Grid.of(step.assigner), _span(file, Grid.of(step.assigner))
+        grid, (first_ms, end_ms) = grid_of(step), _span(file, grid_of(step))
         last_end_ms = grid.last_end_ms(min(step.watermark_out_ms + 1, grid.last_window_end_ms(end_ms - 1)))
         reached = last_end_ms > max(step.watermark_in_ms + 1, first_ms)
         return reached or self.past_cleanup(file, step)
@@ -80,7 +81,7 @@ class Aligned(PlanKind):
     def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, late_up_to_ms: int) -> Iterator[InFlight]:
         elements: dict[Bounds, int] = {}
         for row in rows:
-            for window in spec.assigner.assign(row["state_window_start_ms"]):
+            for window in spec.assigner.assign(row[SLICE_START]):
                 if not was_cleaned_up(window, late_up_to_ms):
                     bounds = window.start_ms, window.end_ms
                     elements[bounds] = elements.get(bounds, 0) + row["elements"]
@@ -109,11 +110,11 @@ class Aligned(PlanKind):
     def recomputed(self, rows: DataFrame, step: Step, from_ms: int, counters: Counters) -> DataFrame:
         return aligned.advance(rows, None, step, counters, earliest_ms=from_ms)
 
-    def end_partition(self, step: Step) -> Column:
-        return end_partition_at(self.last_ms(step) + 1, step.partition_ms)
-
-    def last_ms(self, step: Step) -> Column:
-        return Grid.of(step.assigner).last_window_end(F.col("state_window_start_ms")) - 1
+    def remaining(self, rows: DataFrame, step: Step) -> DataFrame:
+        end = F.col(LAST_END)
+        kept = grid_of(step).placed(rows, SLICE_START).where(end - 1 > step.late_out_ms)
+        partition = end_partition_at(end, step.partition_ms).alias(PARTITION)
+        return kept.select(*map(quoted, rows.columns), partition)
 
 
 def earliest_firing_ms(buckets: Sequence[Bucket], step: Step) -> int:
@@ -127,4 +128,4 @@ def earliest_firing_ms(buckets: Sequence[Bucket], step: Step) -> int:
 
 def _span(file: StateFile, grid: Grid) -> tuple[int, int]:
     """Start of a file's first slice and end of its last slice, in ms."""
-    return file.low["state_window_start_ms"], file.high["state_window_start_ms"] + grid.slice_ms
+    return file.low[SLICE_START], grid.slice_end_ms(file.high[SLICE_START])

@@ -18,7 +18,7 @@ from windowlib.plans.step import Step
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 Bounds = tuple[int, int]
 WINDOW_BOUNDS = ("window_start_ms", "window_end_ms")
@@ -74,12 +74,8 @@ class RerunRules(Protocol):
         """
         ...
 
-    def end_partition(self, step: Step) -> Column:
-        """State partition of a row in flight."""
-        ...
-
-    def last_ms(self, step: Step) -> Column:
-        """The max_timestamp_ms of a window in flight, or of the last window over a slice in flight."""
+    def remaining(self, rows: DataFrame, step: Step) -> DataFrame:
+        """Rows in flight that are not past their cleanup time, with their state partition as PARTITION."""
         ...
 
 

@@ -21,14 +21,14 @@ from windowlib.plans.kinds.kind import (
     RerunRules,
     windows_touch,
 )
-from windowlib.plans.partitions import end_partition
+from windowlib.plans.partitions import PARTITION, end_partition
 from windowlib.plans.reach import Bucket, File, Reach, StateFile, Verdict, reached
 from windowlib.plans.step import Step
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,6 @@ class Sessions(PlanKind):
     def recomputed(self, rows: DataFrame, step: Step, from_ms: int, counters: Counters) -> DataFrame:
         return sessions.outcome(sessions.islands(rows, None, step), step, counters)
 
-    def end_partition(self, step: Step) -> Column:
-        return F.expr(end_partition("window_end_ms", step.partition_ms))
-
-    def last_ms(self, step: Step) -> Column:
-        return F.col("window_end_ms") - 1
+    def remaining(self, rows: DataFrame, step: Step) -> DataFrame:
+        partition = F.expr(end_partition("window_end_ms", step.partition_ms))
+        return rows.where(F.col("window_end_ms") - 1 > step.late_out_ms).withColumn(PARTITION, partition)
