@@ -10,6 +10,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import window_oracle as oracle
+from tests.support.calendar_windows import CalendarCase, calendar_cases
 from tests.support.strategies import ALL, cumulatings, examples, sessions, slidings, tumblings
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
@@ -128,8 +130,37 @@ def test_a_plan_equals_the_reference_state_included(spark: Any, history: History
     assert_as_the_reference(spark, history)
 
 
+def in_calendar(case: CalendarCase, history: History, beside_ms: Sequence[int]) -> History:
+    """The history with windows of a calendar: its times are units around a change of the clock, and 1 ms beside."""
+    units = case.unit_ms
+    beside = cycle(beside_ms)
+    return replace(
+        history,
+        assigner=case.assigner,
+        latenesses_ms=[units * lateness_ms for lateness_ms in history.latenesses_ms],
+        out_of_orderness_ms=units * history.out_of_orderness_ms,
+        state_partition_ms=units * min(history.state_partition_ms, 20),
+        batches=[
+            [replace(event, timestamp_ms=case.time_ms(event.timestamp_ms, next(beside))) for event in batch]
+            for batch in history.batches
+        ],
+    )
+
+
+def calendar_histories() -> st.SearchStrategy[History]:
+    beside_ms = st.lists(st.sampled_from([-1, 0, 0, 1]), min_size=1, max_size=7)
+    return st.builds(in_calendar, calendar_cases(), histories(st.just(Session(1))), beside_ms)
+
+
+@pytest.mark.both
+@examples(3, 60)
+@given(calendar_histories())
+def test_windows_of_a_calendar_equal_the_reference(spark: Any, history: History) -> None:
+    assert_as_the_reference(spark, history)
+
+
 @examples(2, 30)
-@given(histories(slidings() | cumulatings()))
+@given(histories(slidings() | cumulatings()) | calendar_histories())
 def test_slices_combined_first_give_the_same_windows(spark: Any, history: History) -> None:
     """Forces the combination, which otherwise pays only for windows much longer than a batch."""
     with pytest.MonkeyPatch.context() as patch:

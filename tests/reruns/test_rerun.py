@@ -13,10 +13,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.support import rerun_oracle as oracle
+from tests.support.calendar_windows import CalendarCase
 from tests.support.disks import folder_of
-from tests.support.drawn_pipelines import Drawn, Played, numbered, pipelines, to_ms
+from tests.support.drawn_pipelines import Drawn, Played, calendar_pipelines, clock, numbered, pipelines, to_ms
 from tests.support.rerun_oracle import Asked, Pipeline, Standing
 from tests.support.strategies import examples
+from windowlib.inspection.verify.request import VerifyRequest
+from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.assigners import Assigner, DynamicSession, Session
 from windowlib.replay.batches import Event
@@ -94,6 +97,21 @@ def test_a_rerun_of_a_range(spark: Any, drawn: Drawn, data: st.DataObject) -> No
         for _ in range(2):
             from_ms = data.draw(st.integers(-90, 70))
             check_rerun(played, Asked(from_ms, from_ms + data.draw(st.integers(1, 60))))
+
+
+@examples(2, 25)
+@given(drawn=calendar_pipelines(), data=st.data())
+def test_a_rerun_of_windows_of_a_calendar(spark: Any, drawn: tuple[CalendarCase, Drawn], data: st.DataObject) -> None:
+    """Late events come in again, across changes of the clock; `verify` finds no difference before and after."""
+    case, pipeline = drawn
+    with tempfile.TemporaryDirectory() as folder:
+        played = pipeline.play(Path(folder), spark)
+        assert verify(played.definition, VerifyRequest(), spark, clock).differences == []
+        for _ in range(2):
+            from_units = data.draw(st.integers(-90, 70))
+            to_units = from_units + data.draw(st.integers(1, 60))
+            check_rerun(played, Asked(case.time_ms(from_units), case.time_ms(to_units, data.draw(st.integers(-1, 1)))))
+        assert verify(played.definition, VerifyRequest(), spark, clock).differences == []
 
 
 @pytest.mark.long("test_rerun_cases rewrites a file in make test, and random pipelines do")

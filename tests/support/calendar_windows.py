@@ -22,6 +22,7 @@ HOUR_MS = 3_600_000
 MONTH_MS = 31 * 24 * HOUR_MS
 OFTEN = ("minute", 15), ("hour", 1), ("hour", 6)
 DAILY = ("day", 1), ("day", 2), ("week", 1), ("week", 2)
+YEARLY = ("quarter", "year")
 RARELY = ("month", 1), ("quarter", 1), ("year", 1)
 STEPS = (("minute", 15), ("hour", 2)), (("hour", 1), ("day", 1)), (("day", 1), ("week", 1)), (("day", 1), ("month", 1))
 LENGTHS_MS = {"minute": HOUR_MS // 60, "hour": HOUR_MS, "day": 24 * HOUR_MS, "week": 168 * HOUR_MS, "month": MONTH_MS}
@@ -51,7 +52,8 @@ def calendar_cases(draw: st.DrawFn) -> CalendarCase:
 
     def calendar(unit: str, count: int, *, starts: bool = True) -> Calendar:
         clock = unit in ("minute", "hour") or not starts
-        return Calendar(CalendarLength(count, unit), zone, 0 if clock else starts_at_ms, week_starts, "april")
+        week, year = week_starts if unit == "week" else "monday", "april" if unit in YEARLY else "january"
+        return Calendar(CalendarLength(count, unit), zone, 0 if clock else starts_at_ms, week, year)
 
     if draw(st.integers(0, 2)) == 0:
         (unit, count), whole = draw(st.sampled_from(STEPS))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
+from tests.support.calendar_windows import CalendarCase, calendar_cases
 from tests.support.rerun_oracle import Row, Standing
 from tests.support.strategies import cumulatings, sessions, slidings, tumblings
 from windowlib.ledger.ledger import Ledger
@@ -27,7 +29,7 @@ from windowlib.runs.attempt import BatchReport
 
 
 def clock() -> int:
-    return 10_000
+    return 10**13  # after every event
 
 
 class Played:
@@ -134,6 +136,7 @@ class Drawn:
 
 
 def pipelines(latenesses_ms: Sequence[int] = (0, 1, 7, 30, 10**12)) -> st.SearchStrategy[Drawn]:
+    """Pipelines whose times are a few milliseconds around 1970."""
     return st.builds(
         Drawn,
         st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), slidings(), cumulatings()),
@@ -141,4 +144,24 @@ def pipelines(latenesses_ms: Sequence[int] = (0, 1, 7, 30, 10**12)) -> st.Search
         st.integers(0, 12),
         st.sampled_from([5, 20, 3_600_000]),
         batches(),
+    )
+
+
+def in_calendar(case: CalendarCase, drawn: Drawn, beside_ms: Sequence[int]) -> Drawn:
+    """The pipeline with windows of a calendar: its times are units around a change of the clock, and 1 ms beside."""
+    beside, units = cycle(beside_ms), case.unit_ms
+    batches = [
+        [replace(event, timestamp_ms=case.time_ms(event.timestamp_ms, next(beside))) for event in batch]
+        for batch in drawn.batches
+    ]
+    partition_ms = units * min(drawn.partition_ms, 20)
+    return Drawn(case.assigner, units * drawn.lateness_ms, units * drawn.ooo_ms, partition_ms, batches)
+
+
+def calendar_pipelines() -> st.SearchStrategy[tuple[CalendarCase, Drawn]]:
+    """Pipelines with windows of a calendar, and the case that gives their times."""
+    beside_ms = st.lists(st.sampled_from([-1, 0, 0, 1]), min_size=1, max_size=7)
+    plain = pipelines((0, 1, 7, 30))
+    return calendar_cases().flatmap(
+        lambda case: st.tuples(st.just(case), st.builds(in_calendar, st.just(case), plain, beside_ms))
     )

@@ -17,6 +17,7 @@ from windowlib.definition.toml.calendars import (
 )
 from windowlib.model.assigners import CalendarCumulating, CalendarWindows
 from windowlib.model.calendar import Calendar, CalendarLength
+from windowlib.plans.kinds.aligned import Aligned
 
 
 def _calendar(every: CalendarLength, time_zone: str, starts_at: str, week_starts: str, year_starts: str) -> Calendar:
@@ -74,6 +75,7 @@ CALENDAR_WINDOWS: dict[str, Kind] = kinds(
         CalendarWindows,
         f"tumbling, every {{every}} {_PLACE}",
         _tumbling,
+        plan=lambda window: Aligned(),
         every=length("the length of a window"),
         time_zone=ZONE,
         **_starts("every"),
@@ -83,6 +85,7 @@ CALENDAR_WINDOWS: dict[str, Kind] = kinds(
         CalendarWindows,
         f"sliding, {{size}} long, every {{every}} {_PLACE}",
         _sliding,
+        plan=lambda window: Aligned(),
         size=length("the length of a window"),
         every=divisor("size", "time between starts of windows, which divides size"),
         time_zone=ZONE,
@@ -93,6 +96,7 @@ CALENDAR_WINDOWS: dict[str, Kind] = kinds(
         CalendarCumulating,
         f"cumulating, up to {{max_size}} long, every {{step}} {_PLACE}",
         _cumulating,
+        plan=lambda window: Aligned(),
         max_size=length("the length after which windows start again"),
         step=step_of("max_size", "time by which a window is longer than the one before"),
         time_zone=ZONE,

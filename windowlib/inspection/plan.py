@@ -98,6 +98,10 @@ def _of(definition: Definition) -> tuple[str, str, str]:
         return BY_NUMBER, slices, "one row for each key and slice in flight"
     if geometry.gap_column is not None:
         return ORDER_FREE, "the events of a key at one time, with the longest of their gaps", session_state
+    if geometry.calendar is not None:
+        shared = geometry.most_windows or 1
+        bucket = f"the events of a key in {geometry.calendar.every} of {geometry.calendar.time_zone}"
+        return ORDER_FREE, bucket + (f", shared by up to {shared:,} windows" if shared > 1 else ""), aligned_state
     assert geometry.slice_ms is not None, f"no native plan for {definition.spec.assigner}"
     width, shared = duration(geometry.slice_ms), geometry.most_windows or 1
     if geometry.merges:
