@@ -157,7 +157,10 @@ class BatchReader:
             mask, taken, removed = extended(added, removed, self.definition.source.key)
             grown, added = added.filter(mask), added.filter(pc.invert(mask))
         if len(changed):
-            past = values_before(self._published(before, run, changed), changed, identity)
+            published = self._published(before, run, changed)
+            if not len(published):
+                raise NotKnown("the changed results are in no file that the batch replaced")
+            past = values_before(published, changed, identity)
             if len(past) > len(changed):
                 raise NotKnown("each firing is a result of its own")
         kinds = {ADDED: added, CHANGED: changed, EXTENDED: grown, REMOVED: removed}
