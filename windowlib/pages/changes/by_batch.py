@@ -57,6 +57,7 @@ from windowlib.pages.day_counts import (
 from windowlib.pages.days import why_no_days
 from windowlib.pages.hour_counts import times_ms
 from windowlib.pages.newest_rows import RecentRun
+from windowlib.source.columns.column_types import as_in_parquet
 from windowlib.storage.object_file import opened
 
 FILE = "pages/changes.json"
@@ -196,6 +197,7 @@ class BatchReader:
         for file in files:
             stored = pq.ParquetFile(opened(self.tables[table].store, file.path, file.size_bytes))
             rows = stored.read([name for name in stored.schema_arrow.names if name in wanted])
+            rows = rows.cast(pa.schema([(field.name, as_in_parquet(field.type)) for field in rows.schema]))
             cause = file.partition.get(CAUSE)
             parts.append(rows if cause is None else rows.append_column(CAUSE, pa.array([cause] * len(rows))))
         return pa.concat_tables(parts, promote_options="default") if parts else NOTHING
