@@ -172,8 +172,24 @@ _LATENESS = Plate(
         _kept("session", "5m"),
     ),
 )
+
+
+def _in_kathmandu(name: str, **lengths: str) -> Row:
+    says = tuple(f"{key} = {value}" for key, value in lengths.items())
+    return Row(name, says, {"type": name, **lengths, "time_zone": "Asia/Kathmandu"})
+
+
+_CALENDAR = Plate(
+    "calendar",
+    "Calendar windows in Kathmandu, where the clock shows 15:00 at 09:15 UTC",
+    (
+        _in_kathmandu("tumbling", every="1 hour"),
+        _in_kathmandu("sliding", size="1 hour", every="30 minutes"),
+        _in_kathmandu("cumulating", max_size="1 hour", step="15 minutes"),
+    ),
+)
 STORY_PLATE = Plate("story", "Ten elements: when they happen, when they arrive, and the watermark", ())
-OTHER_PLATES = (_COUNTS, _PROCESSING, _EVICTORS, _LATENESS)
+OTHER_PLATES = (_CALENDAR, _COUNTS, _PROCESSING, _EVICTORS, _LATENESS)
 PLATES = (STORY_PLATE, *ASSIGNER_PLATES, *OTHER_PLATES)
 
 
@@ -186,8 +202,9 @@ def scenario(row: Row) -> Json:
     """
     window = TypeAdapter(AnyWindow).validate_python(row.window)
     parts = parts_of(window, _no_code)
+    of_calendar = "time_zone" in row.window  # a scenario gives such windows as a definition does
     return {
-        "assigner": _named(parts.assigner, WINDOWS),
+        "assigner": row.window if of_calendar else _named(parts.assigner, WINDOWS),
         "trigger": parts.trigger and _named(parts.trigger, TRIGGERS),
         "evictor": parts.evictor and _named(parts.evictor, EVICTORS),
         "allowed_lateness_ms": window.allowed_lateness_ms,

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from docs.gallery.entries import (
     ASSIGNER_PLATES,
@@ -23,10 +25,13 @@ from docs.gallery.entries import (
 )
 from docs.gallery.rows import in_words
 from docs.gallery.story import STORY, Outcome, clock, outcome_of, watermarks
+from windowlib.definition.instants import time_of, utc
+from windowlib.definition.toml.calendars import parse_length
 from windowlib.definition.toml.durations import ALLOWED
 from windowlib.definition.toml.sections import KindSection
 from windowlib.definition.toml.windows import EVICTOR_SECTIONS, TRIGGER_SECTIONS
 from windowlib.model import operator
+from windowlib.model.calendar import Calendar
 
 HERE = Path(__file__).parent
 
@@ -38,6 +43,7 @@ def page() -> str:
     parts: dict[str, Callable[[], str]] = {
         "story": _story,
         "overview": _overview,
+        "calendar": _clock_changes,
         "differences": differences,
         "triggers": lambda: _kinds("trigger", TRIGGER_SECTIONS),
         "evictors": lambda: _kinds("evictor", EVICTOR_SECTIONS),
@@ -71,6 +77,27 @@ def _overview() -> str:
     rows = []
     for trigger in TRIGGER_TABLES:
         rows.append((f"`{trigger}`", *("refused" if outcome[one][trigger].refused else "yes" for one in WINDOW_TABLES)))
+    return _table(head, rows)
+
+
+def _clock_changes() -> str:
+    """Windows of days and hours around the clock changes of a year."""
+    head = ("`every`", "event", "its window, local", "hours")
+    changes = [
+        ("1 day", "2026-03-29 12:00"),
+        ("1 hour", "2026-03-29 01:30"),
+        ("6 hours", "2026-03-29 01:30"),
+        ("1 day", "2026-10-25 12:00"),
+        ("1 hour", "2026-10-25 02:30"),
+        ("1 month", "2026-10-25 02:30"),
+    ]
+    rows = []
+    for every, local in changes:
+        calendar, berlin = Calendar(parse_length(every), "Europe/Berlin"), ZoneInfo("Europe/Berlin")
+        time_ms = time_of(datetime.fromisoformat(local).replace(tzinfo=berlin).astimezone(UTC))
+        bounds_ms = calendar.start_ms(time_ms), calendar.next_ms(time_ms)
+        start, end = (f"{utc(bound_ms).astimezone(berlin):%Y-%m-%d %H:%M %z}" for bound_ms in bounds_ms)
+        rows.append((f"`{every}`", local, f"{start} to {end}", f"{(bounds_ms[1] - bounds_ms[0]) // 3_600_000}"))
     return _table(head, rows)
 
 

@@ -82,8 +82,13 @@ def _lanes(tracks: Sequence[Track]) -> list[list[Track]]:
     return lanes
 
 
+def _seen(window: Bounds) -> tuple[int, int]:
+    """The part of a window inside the picture."""
+    return (FIRST, LAST) if window is None else (max(window[0], FIRST), min(window[1], LAST))
+
+
 def _extent(track: Track) -> tuple[float, float]:
-    start, end = track.window or (FIRST, LAST)
+    start, end = _seen(track.window)
     flags = _flags(track.firings)
     left = min([x(start), *(x(flag.fired.at) for flag in flags)])
     return left, max([x(end), x(track.until), *(flag.left + flag.width for flag in flags)])
@@ -103,12 +108,15 @@ def _flags(firings: Sequence[Fired]) -> list[Flag]:
 
 
 def _track(track: Track, y: int) -> Iterator[str]:
-    start, end = track.window or (FIRST, LAST)
+    start, end = _seen(track.window)
     left, right = x(start), x(end)
     yield f'<g data-window="{span(track.window)}" data-until="{clock(track.until)}"><title>{span(track.window)}</title>'
     yield f'<rect class="bar" x="{left}" y="{y + 3}" width="{right - left:.1f}" height="18"/>'
     around, without_ends = f"H{right} V{y + 21} H{left} z", f"H{right} M{left} {y + 21} H{right}"
-    yield f'<path class="edge" d="M{left} {y + 3} {around if track.window else without_ends}"/>'
+    only_end, only_start = f"H{right} V{y + 21} H{left}", f"H{right} M{left} {y + 3} V{y + 21} H{right}"
+    starts, ends = (bound in (track.window or ()) for bound in (start, end))
+    edge = {(True, True): around, (False, True): only_end, (True, False): only_start}.get((starts, ends), without_ends)
+    yield f'<path class="edge" d="M{left} {y + 3} {edge}"/>'
     if track.window and track.until > end:
         yield f'<path class="kept" d="M{right + 0.8:.1f} {y + 12} H{x(track.until)}"/>'
     inside = {bound for before in track.grew_from for bound in before or ()} - {start, end}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.reference_engines import Engine
-from windowlib.model import assigners
+from windowlib.model import assigners, calendar
 from windowlib.model.aggregates import Count
 from windowlib.model.elements import Element, Firing, Late
 from windowlib.model.spec import WindowSpec
@@ -64,9 +64,18 @@ def _only(file: Path, given: dict[str, Any], known: set[str], required: set[str]
 
 
 def _assigner(text: str) -> Any:
-    """``Session(gap_ms=3)`` and the like: a name of an assigner and literal arguments, nothing more."""
+    """``Session(gap_ms=3)`` and the like: calls of names of the assigners with literal arguments, nothing more."""
     call = ast.parse(text, mode="eval").body
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+    if not isinstance(call, ast.Call):
         raise ValueError(f"need an assigner such as Session(gap_ms=3), got {text!r}")
-    arguments = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in call.keywords}
-    return getattr(assigners, call.func.id)(*map(ast.literal_eval, call.args), **arguments)
+    return _called(call)
+
+
+def _called(value: ast.expr) -> Any:
+    if not isinstance(value, ast.Call):
+        return ast.literal_eval(value)
+    if not isinstance(value.func, ast.Name):
+        raise ValueError(f"need an assigner such as Session(gap_ms=3), got {ast.unparse(value)!r}")
+    arguments = {keyword.arg or "": _called(keyword.value) for keyword in value.keywords}
+    source = calendar if hasattr(calendar, value.func.id) else assigners
+    return getattr(source, value.func.id)(*map(_called, value.args), **arguments)

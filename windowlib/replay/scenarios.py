@@ -11,8 +11,10 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from windowlib.definition.calendar_windows import CALENDAR_WINDOWS
 from windowlib.definition.kinds import ANOTHER, Kind
 from windowlib.definition.registry import EVICTORS, TRIGGERS, WINDOWS
+from windowlib.definition.toml.calendars import parse_length
 from windowlib.definition.toml.fields import Column
 from windowlib.model.aggregates import Aggregate, Count, Max, Min, Reduce, Sum
 from windowlib.model.assigners import Assigner
@@ -187,12 +189,19 @@ def spec_of(scenario: Mapping[str, Any]) -> WindowSpec:
 def assigner_of(table: Mapping[str, Any]) -> Assigner:
     """Creates the assigner of a scenario or recording. Raises InvalidSpec for an unknown type or parameter.
 
+    Windows with a time zone have the parameters of a definition, and raise ValueError for a wrong length.
+
     >>> assigner_of({"type": "tumbling", "size_ms": 10})
     Tumbling(size_ms=10, offset_ms=0)
+    >>> assigner_of({"type": "tumbling", "every": "1 day", "time_zone": "UTC"}).calendar.every
+    CalendarLength(count=1, unit='day')
     """
     if table == {"type": "dynamic_session"}:
         table = {"type": "session", "gap_column": "gap_ms"}
-    assigner: Assigner = _from_table("an assigner", ASSIGNERS, table)
+    of_calendar = "time_zone" in table
+    if of_calendar:
+        table = {name: parse_length(value) if name in CALENDAR_LENGTHS else value for name, value in table.items()}
+    assigner: Assigner = _from_table("an assigner", CALENDAR_WINDOWS if of_calendar else ASSIGNERS, table)
     return assigner
 
 
@@ -208,6 +217,7 @@ def evictor_of(table: Mapping[str, Any]) -> Evictor:
     return evictor
 
 
+CALENDAR_LENGTHS = ("every", "size", "max_size", "step")
 ASSIGNERS = {name: kind for name, kind in WINDOWS.items() if kind.model is not WindowSpec}
 
 
