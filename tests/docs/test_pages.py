@@ -73,6 +73,7 @@ KNOWN = {"console", "bash", "toml", "json", "python", "pycon", "ini", "yaml", "t
 
 
 RERUNS = Page(DOCS / "guides" / "reruns.md")
+CALENDAR = Page(DOCS / "guides" / "calendar-windows.md")
 ON_SAIL = pytest.mark.long("make test follows it on Sail, over the same events in Parquet")
 
 
@@ -82,7 +83,7 @@ def named(page: Page) -> str:
 
 def followed(page: Page) -> Any:
     is_covered = page.path.parent.name == "guides" and page.path.stem in COVERED
-    marks = [ELSEWHERE] if is_covered else [ON_SAIL] if page == RERUNS else []
+    marks = [ELSEWHERE] if is_covered else [ON_SAIL] if page in (RERUNS, CALENDAR) else []
     return pytest.param(page, marks=marks, id=page.name)
 
 
@@ -129,8 +130,12 @@ def test_the_guide_to_an_object_store_ends_as_printed(
 def reruns(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, list[Ended]]:
-    """The guide to reruns, followed over the same events in Parquet, which Sail reads too, unlike JSON."""
-    folder, engine = tmp_path_factory.mktemp("reruns"), request.config.getoption("--engine")
+    """The guide to reruns, followed over the same events in Parquet."""
+    return follow_in_parquet(RERUNS, tmp_path_factory.mktemp("reruns"), request.config.getoption("--engine"))
+
+
+def follow_in_parquet(page: Page, folder: Path, engine: str) -> tuple[Path, list[Ended]]:
+    """Follows a guide over its JSON events in Parquet, which Sail reads too, unlike JSON."""
     schema = 'schema = { shop = "string", at = "timestamp", cents = "bigint" }\n'
 
     def in_parquet(folder: Path) -> None:
@@ -144,7 +149,7 @@ def reruns(
             os.utime(path.with_suffix(".parquet"), ns=(path.stat().st_mtime_ns,) * 2)
             path.unlink()
 
-    return folder, follow(RERUNS, folder, in_parquet)
+    return folder, follow(page, folder, in_parquet)
 
 
 @pytest.mark.spark
@@ -159,6 +164,15 @@ def test_the_guide_to_reruns_ends_as_printed_over_parquet(reruns: tuple[Path, li
     assert sum(len(one.command.shown) for one in ends) == sum(len(one.shown) for one in RERUNS.commands) - 1
     end_as_printed(ends)
     assert any(line.startswith("  reads        3 files, ") for one in ends for line in one.output.splitlines())
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+def test_the_guide_to_calendar_windows_ends_as_printed_over_parquet(
+    spark: SparkSession, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    end_as_printed(follow_in_parquet(CALENDAR, tmp_path, request.config.getoption("--engine"))[1])
 
 
 @pytest.mark.spark
