@@ -77,6 +77,15 @@ def test_a_day_without_a_result_is_one_gap(tmp_path: Path) -> None:
     assert found == ["1970-01-02 00:00 to 1970-01-03 00:00"]
 
 
+def test_a_day_of_a_calendar_without_a_result_is_a_gap_in_the_hour_in_which_it_starts(tmp_path: Path) -> None:
+    made = definition(tmp_path, 'type = "tumbling"\nevery = "1 day"\ntime_zone = "Europe/Berlin"')
+    before, missing, after = [(start * HOUR_MS, (start + 24) * HOUR_MS) for start in (-1, 23, 47)]
+    assert shown(made, 49 * HOUR_MS, [before], [after]) == ["1970-01-01 23:00 to 1970-01-02 00:00"]
+    (tmp_path / "whole").mkdir()
+    made = definition(tmp_path / "whole", 'type = "tumbling"\nevery = "1 day"\ntime_zone = "Europe/Berlin"')
+    assert shown(made, 49 * HOUR_MS, [before, missing], [after]) == []
+
+
 @pytest.mark.parametrize(
     ("window", "aggregates"), [(SLIDING, 'clicks = "count(*)"'), ('type = "tumbling"\nsize = "1h"', 'n = "sum(value)"')]
 )
