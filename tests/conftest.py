@@ -222,3 +222,17 @@ def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             yield server
     except NoServer as reason:
         pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def s3_jars() -> list[Path]:
+    """The JARs with which Spark reaches S3."""
+    from windowlib.engines import jars, setup_jars
+    from windowlib.engines.cache import cache_folder
+
+    locked = jars.locked(jars.S3_LOCK)
+    try:
+        setup_jars.fetch(cache_folder(), locked)
+    except jars.MissingJars as reason:
+        pytest.skip(str(reason))
+    return [cache_folder() / jar.file for jar in locked]

@@ -15,8 +15,7 @@ from tests.support.object_servers import Server
 from windowlib.cli.main import app
 from windowlib.demo.clicks import ClickSettings
 from windowlib.demo.run import Stage, demo
-from windowlib.engines import jars, setup_jars
-from windowlib.engines.cache import cache_folder
+from windowlib.engines import jars
 from windowlib.engines.jars import S3_LOCK, conf_with_stores
 from windowlib.engines.spark import session_settings, settings_of
 from windowlib.model.errors import InvalidSpec
@@ -109,12 +108,8 @@ def test_no_version_of_a_jar_is_locked_twice() -> None:
 @pytest.mark.slow
 @pytest.mark.long("on Sail the demo runs in S3 in make test; Spark needs 35 more JARs and a JVM for each pipeline")
 def test_nothing_differs_from_the_truth_on_spark_in_s3(
-    s3_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    s3_server: Server, s3_jars: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    try:
-        setup_jars.fetch(cache_folder(), jars.locked(S3_LOCK))
-    except jars.MissingJars as reason:
-        pytest.skip(str(reason))
     for name, value in s3_server.variables().items():
         monkeypatch.setenv(name, value)
     stage = Stage(

@@ -6,6 +6,7 @@ browser.py            Chromium without a window
 calendar_windows.py   windows of calendars around changes of the clock, and times around them
 check_samples.py      a definition, the figures of a sound batch, and its checks
 clicks.py             the pipeline of clicks: sessions of late, repeated and unusable events
+clusters.py           a standalone Spark cluster
 comparison.py         values that were computed in two ways
 connect_run.py        a run of clicks over Spark Connect
 connect_server.py     a Spark Connect server
@@ -29,6 +30,7 @@ killed.py             runs that are killed at a step
 live_pipeline.py      a live pipeline whose definition is edited
 log_files.py          files of a table's log on a disk
 long_history.py       a pipeline with thousands of batches
+machines.py           machines without a shared disk, on which runs of clicks start
 matrix/               aggregates of every type over hostile values, with their exact results
 named_columns.py      a pipeline whose columns have given names
 object_servers/       servers of object stores, and stores on them

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -35,8 +36,8 @@ def printed_unit() -> dict[str, str]:
     return dict(parser["Service"])
 
 
-def started_as_printed(port: int) -> tuple[list[str], dict[str, str]]:
-    """Command line and variables of the unit, with the paths and the port of this machine.
+def started_as_printed(port: int, options: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
+    """Command line and variables of the unit, with the paths and the port of this machine, and more options.
 
     In `make test` with settings that compile little (`tests.support.quick`), in `make test-all` with none.
     """
@@ -47,14 +48,20 @@ def started_as_printed(port: int) -> tuple[list[str], dict[str, str]]:
         command, variables = command.replace(printed, actual), variables.replace(printed, actual)
     program, *arguments = shlex.split(command)
     quick = [] if ALL else [part for pair in QUICK.items() for part in ("--conf", "=".join(pair))]
-    return [program, *quick, *arguments], dict(pair.split("=", 1) for pair in shlex.split(variables))
+    return [program, *quick, *options, *arguments], dict(pair.split("=", 1) for pair in shlex.split(variables))
 
 
 @dataclass
 class ConnectServer:
-    """A server on this machine. It keeps its port when it is started again."""
+    """A server on this machine. It keeps its port when it is started again.
+
+    options:    further options of `spark-submit`
+    variables:  further variables of the server's process
+    """
 
     folder: Path
+    options: Sequence[str] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
     port: int = field(default_factory=lambda: free_port())
     process: subprocess.Popen[bytes] | None = None
 
@@ -70,12 +77,12 @@ class ConnectServer:
     def start(self) -> int:
         """Starts the server unless it runs; returns its process number once it listens."""
         if self.process is None or self.process.poll() is not None:
-            command, variables = started_as_printed(self.port)
+            command, variables = started_as_printed(self.port, self.options)
             with self.log.open("wb") as log:
                 self.process = subprocess.Popen(
                     command,
                     cwd=self.folder,
-                    env={**self.environment, **variables},
+                    env={**self.environment, **self.variables, **variables},
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
