@@ -53,6 +53,32 @@ def test_an_end_in_the_future_is_not_proposed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("2026-10-25", "2026-10-24T22:00Z"),
+        ("2026-10-26", "2026-10-25T23:00Z"),  # a day of 25 hours
+        ("2026-03-29 02:30", "2026-03-29T01:00Z"),  # skipped: the clock change
+        ("2026-10-25T02:30+01:00", "2026-10-25T01:30Z"),
+        ("2026-10-25T00:00Z", "2026-10-25T00:00Z"),
+        ("2026-10-25 00:00 America/New_York", "2026-10-25T04:00Z"),
+    ],
+)
+def test_a_time_without_a_zone_is_in_the_zone_of_the_windows(text: str, instant: str) -> None:
+    assert time_ms("from", text, "Europe/Berlin") == time_ms("from", instant)
+
+
+def test_a_date_whose_midnight_is_skipped_or_comes_twice_starts_at_its_edge() -> None:
+    assert time_ms("from", "2026-03-29", "Asia/Beirut") == time_ms("from", "2026-03-28T22:00Z")  # clocks show 01:00
+    assert time_ms("from", "2026-11-01", "America/Havana") == time_ms("from", "2026-11-01T00:00-04:00")
+
+
+def test_a_time_of_the_windows_that_comes_twice_needs_its_offset() -> None:
+    says = 'from = "2026-10-25T02:30" occurs twice, because clocks change in Europe/Berlin: give the offset, as in'
+    with pytest.raises(RerunRefused, match=re.escape(f"{says} 2026-10-25T02:30:00+02:00")):
+        time_ms("from", "2026-10-25T02:30", "Europe/Berlin")
+
+
+@pytest.mark.parametrize(
     ("start", "end", "says"),
     [
         ("2026-03-03", "2026-03-04Z", 'from = "2026-03-03" has no time zone: add Z for UTC'),

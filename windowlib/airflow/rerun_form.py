@@ -50,14 +50,14 @@ def requested_rerun(definition: Definition, params: Mapping[str, Any], who: str)
         raise RerunRefused(f"the reason: {wrong}")
     if preview_id := preview_named(params):
         kept = load(definition.store, preview_id).rerun
-        _refuse_other(params, preview_id, kept)
+        _refuse_other(params, preview_id, kept, definition.time_zone)
         return kept, ()
     bounds = [str(params[name] or "").strip() for name in ("from", "to")]
     if any(bounds) is bool(params["all_history"]):
         raise RerunRefused(_no_range(bounds))
     ledger = ledger_of(definition)
     data = None if all(bounds) else data_range(ledger.tables, ledger.state().commit)
-    wanted = asked_range(bounds[0], bounds[1], data, ledger.clock(), definition.furthest_ahead_ms)
+    wanted = asked_range(bounds[0], bounds[1], data, ledger.clock(), definition.furthest_ahead_ms, definition.time_zone)
     return Rerun(wanted.range.from_ms, wanted.range.to_ms, params["reason"], who), wanted.proposed
 
 
@@ -71,7 +71,7 @@ def _no_range(bounds: Sequence[str]) -> str:
     )
 
 
-def _refuse_other(params: Mapping[str, Any], preview_id: str, kept: Rerun) -> None:
+def _refuse_other(params: Mapping[str, Any], preview_id: str, kept: Rerun, time_zone: str | None) -> None:
     """Raises `RerunRefused` if the form differs from the preview that it names. A preview is applied unchanged."""
     from windowlib.definition.instants import instant
     from windowlib.ledger.rerun_request import RerunRefused, time_ms
@@ -81,7 +81,7 @@ def _refuse_other(params: Mapping[str, Any], preview_id: str, kept: Rerun) -> No
     own = {"from": instant(kept.from_ms), "to": instant(kept.to_ms), "reason": repr(kept.reason)}
     for name, preview_value in own.items():
         text = str(params[name] or "").strip()
-        value = repr(text) if name == "reason" or not text else instant(time_ms(name, text))
+        value = repr(text) if name == "reason" or not text else instant(time_ms(name, text, time_zone))
         if text and value != preview_value:
             raise RerunRefused(
                 f"{name} is {text!r}, but preview {preview_id} was made with {preview_value} and is applied unchanged."

@@ -76,13 +76,19 @@ Json = Annotated[bool, typer.Option("--json", help="For programs: print one JSON
 From = Annotated[
     str | None,
     typer.Option(
-        "--from", metavar="TIME", help='Start of the range, inclusive: "2026-03-03T00:00Z".', show_default=False
+        "--from",
+        metavar="TIME",
+        help='Start of the range, inclusive: "2026-03-03T00:00Z". Without a zone: in the time zone of the windows.',
+        show_default=False,
     ),
 ]
 To = Annotated[
     str | None,
     typer.Option(
-        "--to", metavar="TIME", help='End of the range, exclusive: "2026-03-04 00:00 UTC".', show_default=False
+        "--to",
+        metavar="TIME",
+        help='End of the range, exclusive: "2026-03-04 00:00 UTC". Without a zone: in the time zone of the windows.',
+        show_default=False,
     ),
 ]
 OnEngine = Annotated[

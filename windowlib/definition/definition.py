@@ -131,6 +131,12 @@ class Definition(DefinitionFile):
         return max(MIN_TIME_MS, min(watermark_ms, first_start_ms if lasts else watermark_ms) - self.dedup_horizon_ms)
 
     @property
+    def time_zone(self) -> str | None:
+        """Time zone of the windows; None if they are not of a calendar."""
+        calendar = known_geometry(self.window).calendar
+        return None if calendar is None else calendar.time_zone
+
+    @property
     def furthest_ahead_ms(self) -> int:
         """Greatest distance in ms by which an event may be ahead of the clock, as a rerun must assume.
 

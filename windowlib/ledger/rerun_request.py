@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,7 @@ from windowlib.definition.instants import instant, time_of, zone_of
 from windowlib.definition.plurals import counted
 from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
+from windowlib.model.time_zones.zones import Zone, zone
 from windowlib.plans.partitions import DAY_MS
 
 if TYPE_CHECKING:
@@ -106,8 +107,8 @@ def check_can_rerun(source: Source, never: str | None, rerun: Rerun) -> None:
         )
 
 
-def time_range(from_text: str, to_text: str, now_ms: int, ahead_ms: int = 0) -> TimeRange:
-    """Parses the start (inclusive) and the end (exclusive) of a time range.
+def time_range(from_text: str, to_text: str, now_ms: int, ahead_ms: int = 0, time_zone: str | None = None) -> TimeRange:
+    """Parses the start (inclusive) and the end (exclusive) of a time range. `time_zone` is that of times without one.
 
     Raises `RerunRefused` if a time has no zone, or if the range is inverted or longer than `LONGEST_DAYS`. The end may
     be at most `ahead_ms` in the future.
@@ -115,7 +116,7 @@ def time_range(from_text: str, to_text: str, now_ms: int, ahead_ms: int = 0) -> 
     >>> time_range("2026-03-03T00:00Z", "2026-03-04 01:00 +01:00", 1_800_000_000_000)
     TimeRange(from_ms=1772496000000, to_ms=1772582400000)
     """
-    from_ms, to_ms = time_ms("from", from_text), time_ms("to", to_text)
+    from_ms, to_ms = time_ms("from", from_text, time_zone), time_ms("to", to_text, time_zone)
     if from_ms >= to_ms:
         raise RerunRefused(
             f"from {instant(from_ms)} is not before to {instant(to_ms)}; the range is from (inclusive) to (exclusive)"
@@ -139,27 +140,52 @@ def is_too_long(span: TimeRange) -> bool:
 _TEXT = re.compile(r"(?P<moment>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?)\s*(?P<zone>\S.*)?")
 
 
-def time_ms(name: str, text: str) -> int:
+def time_ms(name: str, text: str, time_zone: str | None = None) -> int:
     """Parses a time with its zone to ms, rounded down. Raises `RerunRefused`.
 
-    Accepts "2026-03-03T10:00Z", "2026-03-03 10:00 UTC", "… +01:00" and "… Europe/Berlin".
+    Accepts "2026-03-03T10:00Z", "2026-03-03 10:00 UTC", "… +01:00" and "… Europe/Berlin". A time without a zone is in
+    `time_zone`, the zone of calendar windows: a date is the edge of its day, a skipped time is the transition.
+
+    >>> [time_ms("from", day, "Europe/Berlin") // 3_600_000 for day in ("2026-10-25", "2026-10-26")]
+    [498022, 498047]
     """
     example = 'such as "2026-03-03T00:00Z" or "2026-03-03 00:00 Europe/Berlin"'
     match = _TEXT.fullmatch(text.strip())
     if not match:
         raise RerunRefused(f'{name} = "{text}" is not a time: need date, time and zone {example}')
+    if not match["zone"] and time_zone is not None:
+        return _in_calendar(name, text, match["moment"], zone(time_zone))
     if not match["zone"]:
         raise RerunRefused(f'{name} = "{text}" has no time zone: add Z for UTC, an offset or a zone\'s name, {example}')
     try:
         moment = datetime.fromisoformat(match["moment"])
-        zone = match["zone"].strip()
-        if re.fullmatch(r"Z|UTC|[+-]\d\d:?[0-5]\d", zone):
-            with_zone = datetime.fromisoformat(moment.isoformat() + zone.replace("UTC", "Z"))
+        given = match["zone"].strip()
+        if re.fullmatch(r"Z|UTC|[+-]\d\d:?[0-5]\d", given):
+            with_zone = datetime.fromisoformat(moment.isoformat() + given.replace("UTC", "Z"))
         else:
-            with_zone = _in_zone(name, text, moment, zone_of(zone.strip("[]")))
+            with_zone = _in_zone(name, text, moment, zone_of(given.strip("[]")))
     except ValueError as error:
         raise RerunRefused(f'{name} = "{text}" is not a time: {error}; need date, time and zone {example}') from error
     return time_of(with_zone)
+
+
+def _in_calendar(name: str, text: str, moment: str, periods: Zone) -> int:
+    """Instant of a local time of calendar windows. Of a date, the first at which the clock is at 00:00 or past it.
+
+    Raises `RerunRefused` for text that is not a time, and for a time of day that occurs twice.
+    """
+    try:
+        local = datetime.fromisoformat(moment)
+    except ValueError as error:
+        raise RerunRefused(f'{name} = "{text}" is not a time: {error}; need date and time') from error
+    first_ms, *others = periods.instants(time_of(local))
+    if others and len(moment) > len("2026-10-25"):
+        offset = timezone(timedelta(milliseconds=periods.offset_ms(first_ms)))
+        raise RerunRefused(
+            f'{name} = "{text}" occurs twice, because clocks change in {periods.name}: give the offset, as in'
+            f" {local.replace(tzinfo=offset).isoformat()}"
+        )
+    return first_ms
 
 
 def _in_zone(name: str, text: str, moment: datetime, zone: ZoneInfo) -> datetime:

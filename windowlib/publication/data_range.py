@@ -48,8 +48,15 @@ def range_of(files: Iterable[DataFile]) -> TimeRange | None:
     return TimeRange(min(starts), max(ends)) if bounds and len(starts) == len(ends) == len(bounds) else None
 
 
-def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: int, ahead_ms: int = 0) -> RequestedRange:
-    """Parses a time range. An empty string stands for the bound of `data`. Raises `RerunRefused`.
+def asked_range(
+    from_text: str,
+    to_text: str,
+    data: TimeRange | None,
+    now_ms: int,
+    ahead_ms: int = 0,
+    time_zone: str | None = None,
+) -> RequestedRange:
+    """Parses a time range (`time_range`). An empty string stands for the bound of `data`. Raises `RerunRefused`.
 
     An empty end is at most now, although an advanced watermark may have published windows that end later. A given end
     may be in the future by `ahead_ms`.
@@ -61,7 +68,7 @@ def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: in
     """
     empty = [name for name, text in (("from", from_text), ("to", to_text)) if not text.strip()]
     if not empty:
-        return RequestedRange(time_range(from_text, to_text, now_ms, ahead_ms))
+        return RequestedRange(time_range(from_text, to_text, now_ms, ahead_ms, time_zone))
     if data is None:
         raise RerunRefused(
             f"{' and '.join(empty)} {'is' if len(empty) == 1 else 'are'} empty, and there are no results yet to take"
@@ -76,6 +83,6 @@ def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: in
         what = "the last result's window end" if data.to_ms <= now_ms else "now; the last result's window ends later"
         proposed.append(f"to was empty: {to_text}, {what}")
     try:
-        return RequestedRange(time_range(from_text, to_text, now_ms, ahead_ms), tuple(proposed))
+        return RequestedRange(time_range(from_text, to_text, now_ms, ahead_ms, time_zone), tuple(proposed))
     except RerunRefused as refused:
         raise RerunRefused(f"{refused} ({'; '.join(proposed)})") from None

@@ -49,7 +49,8 @@ def explain(
     from windowlib.ledger.rerun_request import time_ms
 
     with progress(console(quiet=as_json), "reading"):
-        report = explain_window(load_pipeline(pipeline), key or [], time_ms("at", at), as_of)
+        definition = load_pipeline(pipeline)
+        report = explain_window(definition, key or [], time_ms("at", at, definition.time_zone), as_of)
     print_report(report, explained_text, as_json)
 
 

@@ -79,7 +79,7 @@ def readmit(
     from windowlib.ledger.rerun_request import Rerun
 
     definition = load_pipeline(pipeline)
-    span = asked_range(definition.furthest_ahead_ms, start, end)
+    span = asked_range(definition, start, end)
     chosen = tuple(key) if key else None
     wanted = Rerun(span.from_ms, span.to_ms, reason, who, late_only=True, key=chosen)
     ask_and_do(definition, wanted, dry_run, yes, wait, as_json)
@@ -106,9 +106,10 @@ def late_list(
     from windowlib.inspection.late.events import late_events
     from windowlib.inspection.lineage.cuts import asked_range
 
-    span = asked_range(start, end)
+    here = _cut(pipeline)
+    span = asked_range(start, end, here.definition.time_zone)
     with progress(console(quiet=as_json), "reading late events"):
-        report = late_events(_cut(pipeline), span, by.value if by else None, with_readmitted=everything)
+        report = late_events(here, span, by.value if by else None, with_readmitted=everything)
     print_report(report, _list_text, as_json)
 
 
@@ -142,9 +143,9 @@ def late_what_if(
     if picture and not picture.endswith(".svg"):
         raise CannotLook(f"--picture {picture} is not an SVG file: need a name that ends in .svg")
     lateness_ms = [duration_ms("--allow", duration) for duration in allow or ()]
-    span = asked_range(start, end)
+    here = _cut(pipeline)
     with progress(console(quiet=as_json), "reading late events"):
-        report = what_if(_cut(pipeline), lateness_ms, span)
+        report = what_if(here, lateness_ms, asked_range(start, end, here.definition.time_zone))
     if picture:
         store, path = object_at(picture)
         try:

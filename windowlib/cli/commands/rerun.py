@@ -68,7 +68,7 @@ def rerun(
         return
     from windowlib.ledger.rerun_request import Rerun
 
-    span = asked_range(definition.furthest_ahead_ms, start, end)
+    span = asked_range(definition, start, end)
     wanted = Rerun(span.from_ms, span.to_ms, reason, who, accept_gap=accept_gap)
     ask_and_do(definition, wanted, dry_run, yes, wait, as_json)
 
@@ -164,14 +164,14 @@ def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> N
             print_report(AppliedBefore(done.batch_id), lambda report: sentence, as_json)
 
 
-def asked_range(furthest_ahead_ms: int, start: str | None, end: str | None) -> TimeRange:
+def asked_range(definition: Definition, start: str | None, end: str | None) -> TimeRange:
     """Half-open range of `--from` and `--to`. Raises `RerunRefused`."""
     from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.ledger.rerun_request import RerunRefused, time_range
 
     if start is None or end is None:
         raise RerunRefused("--from or --to is missing: give each as a time with its zone, such as 2026-03-03T00:00Z")
-    return time_range(start, end, wall_clock_ms(), furthest_ahead_ms)
+    return time_range(start, end, wall_clock_ms(), definition.furthest_ahead_ms, definition.time_zone)
 
 
 def _only(option: str, reason: str, **others: object) -> None:

@@ -120,7 +120,7 @@ def _span(definition: Definition, start: str | None, end: str | None, last: str 
     from windowlib.publication.key import CannotLook
 
     if last is None:
-        return asked_range(start, end) if start or end else None
+        return asked_range(start, end, definition.time_zone) if start or end else None
     if start or end:
         raise CannotLook("--last cannot be combined with --from and --to: leave one of them out")
     return newest_windows(cut(definition), duration_ms("--last", last))

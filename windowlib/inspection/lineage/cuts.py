@@ -137,15 +137,16 @@ def cut(definition: Definition, as_of: int | None = None) -> Cut:
     return Cut(definition, batches[wanted], history(batches, wanted))
 
 
-def asked_range(from_text: str | None, to_text: str | None) -> TimeRange:
-    """Range between two times. A time of None sets no bound. Raises as `time_ms` does, and `CannotLook` for an empty
-    range.
+def asked_range(from_text: str | None, to_text: str | None, time_zone: str | None = None) -> TimeRange:
+    """Range between two times, by default in `time_zone`. A time of None sets no bound.
+
+    Raises as `time_ms` does, and `CannotLook` for an empty range.
 
     >>> asked_range("2026-03-03T00:00Z", None).from_ms, asked_range(None, None) == EVER
     (1772496000000, True)
     """
-    from_ms = EVER.from_ms if from_text is None else time_ms("from", from_text)
-    to_ms = EVER.to_ms if to_text is None else time_ms("to", to_text)
+    from_ms = EVER.from_ms if from_text is None else time_ms("from", from_text, time_zone)
+    to_ms = EVER.to_ms if to_text is None else time_ms("to", to_text, time_zone)
     if to_ms <= EVER.from_ms or from_ms >= EVER.to_ms:
         bound = f"to {instant(to_ms)}" if to_ms <= EVER.from_ms else f"from {instant(from_ms)}"
         ever = f"{instant(EVER.from_ms)} to {instant(EVER.to_ms)}"

@@ -46,6 +46,24 @@ class Zone:
         """Offset of the local clock from UTC at an instant."""
         return self.offsets[bisect_right(self.starts, timestamp_ms - cycles(timestamp_ms) * CYCLE_MS) - 1]
 
+    def instants(self, local_ms: int) -> list[int]:
+        """Instants at which the local clock shows a time, given in ms since 1970-01-01 00:00 of the local clock.
+
+        If the clock skips the time, returns the transition.
+
+        >>> autumn_ms, spring_ms, hour_ms = 1_792_890_000_000, 1_774_746_000_000, 3_600_000  # transitions
+        >>> [at_ms - autumn_ms for at_ms in zone("Europe/Berlin").instants(autumn_ms + hour_ms)]
+        [-3600000, 0]
+        >>> [at_ms - spring_ms for at_ms in zone("Europe/Berlin").instants(spring_ms + hour_ms + 1)]
+        [0]
+        """
+        near = self.transitions(local_ms - 2 * DAY_MS, local_ms + 2 * DAY_MS)
+        first_ms = self.offset_ms(local_ms - 2 * DAY_MS)
+        offsets = {first_ms, *(offset_ms for _, offset_ms in near)}
+        possible = sorted((local_ms - offset_ms, offset_ms) for offset_ms in offsets)
+        shown = [at_ms for at_ms, offset_ms in possible if self.offset_ms(at_ms) == offset_ms]
+        return shown or [start_ms for start_ms, offset_ms in near if start_ms + offset_ms > local_ms][:1]
+
     def transitions(self, from_ms: int, to_ms: int) -> list[tuple[int, int]]:
         """Instants in ``[from_ms, to_ms)`` at which the offset changes, each with the new offset in ms.
 
