@@ -182,6 +182,7 @@ def test_what_runs_keeps_to_what_spark_connect_offers() -> None:
 PARTS_DO = ("plans", "delta", "ledger", "publication", "engines", "source", "quality")
 """The folders that take parts of a definition: where it is read, which columns are used, on what terms it is judged."""
 MAY_TAKE_ALL_OF_IT = {
+    "windowlib.publication.moved_edges": "compares tables with the window, plan and file, and offers commands",
     "windowlib.publication.readers": "public: readers give the definition whose tables they read",
     "windowlib.quality.terms": "takes the terms out of a definition",
 }

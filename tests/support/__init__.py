@@ -55,4 +55,5 @@ strategies.py         specs and histories drawn by Hypothesis
 streams.py            several pipelines over one stream of clicks
 window_oracle.py      windows of batches with lateness, by dictionaries
 window_toml.py        definitions that differ in their windows and aggregates
+zones.py              other versions of `tzdata`
 """

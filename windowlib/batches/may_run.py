@@ -20,11 +20,13 @@ from windowlib.definition.toml.source import Source
 from windowlib.delta import log
 from windowlib.delta.tables import Tables
 from windowlib.ledger.late_bound import allowed_lateness_ms
-from windowlib.ledger.ledger import ApprovalPending
+from windowlib.ledger.ledger import ApprovalPending, Clock
 from windowlib.ledger.moves import require_stays
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.ledger.rows import Commit, LedgerState, Plan
 from windowlib.model.errors import InvalidSpec, StateMismatch
 from windowlib.publication import publish
+from windowlib.publication.moved_edges import check_edges
 from windowlib.source.folder import is_chosen
 from windowlib.source.location import other_definition
 from windowlib.storage.address import path_below
@@ -161,6 +163,15 @@ def check_fingerprint(definition: Definition, record: Commit | Plan | None, othe
             f" If not, undo {change}."
         )
     raise StateMismatch(f"{mismatch} Undo {change}; or, if this is another pipeline, give it another name.")
+
+
+def check_continues(
+    definition: Definition, tables: Tables, commit: Commit | None, clock: Clock, rerun: Rerun | None = None
+) -> None:
+    """Raises `StateMismatch` unless the next batch, or a rerun, can continue from this commit."""
+    check_fingerprint(definition, commit)
+    if commit is not None:
+        check_edges(definition, tables, commit, clock(), rerun)
 
 
 def migrate_command(file: Path) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from windowlib.batches import removed_files, watermarks
-from windowlib.batches.may_run import check_fingerprint, check_may_run, check_spelling, check_warehouse
+from windowlib.batches.may_run import check_continues, check_may_run, check_spelling, check_warehouse
 from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
 from windowlib.batches.steps import step_of
 from windowlib.definition import formulas
@@ -119,7 +119,7 @@ def next_plan(
     """Plan of the next batch, from the state of the ledger; None if there is nothing to do. Raises as `plan` does."""
     commit = state.commit
     assert definition.spec, "own classes are loaded, or refused, before anything is planned"
-    check_fingerprint(definition, commit)
+    check_continues(definition, tables, commit, clock)
     check_engine(definition.engine, definition.source, definition.uses)
     check_warehouse(definition)
     check_place(definition.source, definition.store, commit)
@@ -195,7 +195,7 @@ def rerun_plan(
 ) -> Plan:
     """Plan of a rerun, from the state of the ledger. Raises `RerunRefused` if there is nothing to rerun."""
     commit = state.commit
-    check_fingerprint(definition, commit)
+    check_continues(definition, tables, commit, clock, rerun)
     if commit is None:
         first = to_paste("run", definition.file)
         raise RerunRefused(f"this pipeline has not run yet, so there is nothing to rerun. First run: `{first}`")
@@ -213,7 +213,7 @@ def rerun_plan(
 
 def decided_plan(definition: Definition, state: LedgerState, decision: Decision, clock: Clock) -> Plan:
     """Plan of a batch with which an operator moves the watermark. Asserts that a batch is committed."""
-    check_fingerprint(definition, state.commit)
+    check_continues(definition, Tables(definition.store), state.commit, clock)
     assert state.commit is not None, "there is a watermark to move"
     time_ms = plan_time_ms(clock(), state)
     return replace(_without_files(definition, state, state.commit, time_ms), decision=decision)

@@ -18,16 +18,20 @@ from typing import TYPE_CHECKING, Any
 from windowlib.definition.plurals import first_five
 from windowlib.definition.toml.durations import format_duration
 from windowlib.definition.user_classes import code_files
+from windowlib.model.geometry import geometry_of
+from windowlib.model.time_zones.zones import zone
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
     from windowlib.definition.toml.source import Source
+    from windowlib.model.calendar import Calendar
 
 PACKAGES = {"spark": "pyspark", "sail": "pysail"}
 """Package of each engine; of Spark on a server, the package of its client."""
 
 ENGINE_VERSION = "engine.version"
 COLUMNS = "source.schema"
+TIME_ZONE = "window.time_zone"
 
 
 def terms_of(definition: Definition) -> str:
@@ -61,9 +65,17 @@ def terms_of(definition: Definition) -> str:
         if patterns := getattr(source, key):
             terms[f"source.{key}"] = patterns
     terms |= _reading(source)
+    if (calendar := geometry_of(definition.spec.assigner).calendar) is not None:
+        terms[TIME_ZONE] = transitions_of(calendar)
     if version := _version(PACKAGES[definition.engine]):
         terms[ENGINE_VERSION] = version
     return json.dumps(terms, sort_keys=True)
+
+
+def transitions_of(calendar: Calendar) -> str:
+    """Zone of a calendar with a digest of its transitions, which another version of `tzdata` may change."""
+    periods = zone(calendar.time_zone)
+    return f"{periods.name}, transitions {periods.digest}"
 
 
 def read_as(source: Source) -> str:

@@ -29,7 +29,7 @@ FORMAT = 4
 KINDS_WITH_FORMAT = ("plan", "prepare", "commit")
 COMMIT_COLUMNS = (
     *("batch_id", "versions", "watermark_out_ms", "to_sequence", "fingerprint", "definition", "counts", "at"),
-    *("rerun", "plan_time_ms", "decision", "late_out_ms"),
+    *("rerun", "plan_time_ms", "decision", "late_out_ms", "terms"),
 )
 """Columns of a `Commit`."""
 BY_ITSELF = "windowlib"  # `who` of a batch that windowlib abandoned by itself; the reason is the error of the run
@@ -108,6 +108,7 @@ class Commit(_OfADefinition):
     late_out_ms: int  # the greatest max_timestamp_ms of a window that is late after the batch
     rerun: Rerun | None = None  # set if the batch is a rerun
     decision: Decision | None = None  # set if an operator decided the batch
+    terms: str = "{}"  # JSON of the other values that decided the outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,7 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
             commit = commit_of(row, at_ms)
             state = replace(state, commit=commit, time_ms=row["plan_time_ms"], kept_migration=None)
             return _without_plan(state)
-        case "restore" | "acknowledge":  # no batch: see the tables' logs and `windowlib.ledger.acknowledgements`
+        case "restore" | "acknowledge" | "heartbeat" | "release":  # no batch; or of a claim before the rows read
             return state
         case "migrate_finish":
             return replace(state, kept_migration=row["batch_id"])
@@ -243,8 +244,6 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
             return replace(state, time_ms=row["plan_time_ms"])
         case "move":
             return replace(state, moved_to=json.loads(row["decision"])["to"])
-        case "heartbeat" | "release":
-            return state  # the row of the claim is older than the rows that were read
     raise StateMismatch(f"row {row['sequence']} of the ledger has the unknown kind {row['kind']}. {NEWER}")
 
 
@@ -297,4 +296,5 @@ def commit_of(row: Mapping[str, Any], at_ms: int) -> Commit:
         late_out_ms=row["late_out_ms"],
         rerun=rerun_of(row),
         decision=decision_of(row),
+        terms=row["terms"] or "{}",
     )

@@ -47,6 +47,7 @@ from windowlib.ledger.migration import (
 from windowlib.ledger.rows import Commit, LedgerState
 from windowlib.model.errors import ExpectationsFailed, WindowError
 from windowlib.model.watermark import MAX_WATERMARK
+from windowlib.publication.moved_edges import moved_windows
 from windowlib.reruns.source import KnownFile, count, known_files, listed
 from windowlib.runs.advance import advance
 from windowlib.runs.operation import Note
@@ -200,7 +201,8 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
             f" `{to_paste('run', definition.file)}`"
         )
     goes_on = continues(definition, commit.stored, commit.fingerprint)
-    if goes_on and not columns_to_add(definition, commit) and ADDED not in commit.stored:
+    same_columns = goes_on and not columns_to_add(definition, commit) and ADDED not in commit.stored
+    if same_columns and not moved_windows(definition, ledger.tables, commit):
         raise NothingToMigrate(
             f"{definition.store} needs no migration to this definition:"
             f" `{to_paste('run', definition.file)}` continues with it"

@@ -8,10 +8,11 @@ Writing:
     roll_forward.py     judgement of all tables, then their commits
     start_versions.py   version of each table when a batch begins, and fencing
 
-Other programs:
+Other programs, and other versions of `tzdata`:
 
     foreign_changes.py  changes by other programs, and how to undo or keep them
     damage.py           checks for data files that are missing, cut or overwritten
+    moved_edges.py      windows whose edges another version of the time zone has moved
 
 Readers:
 

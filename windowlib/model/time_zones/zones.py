@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from itertools import pairwise
 from struct import Struct, calcsize, unpack_from
@@ -45,6 +46,11 @@ class Zone:
     def offset_ms(self, timestamp_ms: int) -> int:
         """Offset of the local clock from UTC at an instant."""
         return self.offsets[bisect_right(self.starts, timestamp_ms - cycles(timestamp_ms) * CYCLE_MS) - 1]
+
+    @property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that change with the transitions."""
+        return sha256(repr((self.starts, self.offsets)).encode()).hexdigest()[:12]
 
     def instants(self, local_ms: int) -> list[int]:
         """Instants at which the local clock shows a time, given in ms since 1970-01-01 00:00 of the local clock.
@@ -105,6 +111,11 @@ def zone_names() -> frozenset[str]:
     return frozenset(files("tzdata").joinpath("zones").read_text().split()) - {"Factory"}
 
 
+def zone_data(name: str) -> bytes:
+    """Content of the file of a zone."""
+    return files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()
+
+
 @cache
 def zone(name: str) -> Zone:
     """Time zone with this name. Raises InvalidSpec for unknown names.
@@ -115,7 +126,7 @@ def zone(name: str) -> Zone:
     if name not in zone_names():
         raise InvalidSpec(f'the time zone "{name}" is unknown: need a name such as "Europe/Berlin" or "UTC"')
     changes = [(MIN_TIME_MS, 0)]
-    for start_s, offset_s in _changes(files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()):
+    for start_s, offset_s in _changes(zone_data(name)):
         start_ms = max(MIN_TIME_MS, start_s * 1_000)
         if start_ms == MIN_TIME_MS:
             changes = [(MIN_TIME_MS, offset_s * 1_000)]
