@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowlib.definition.toml.durations import format_duration as duration
-from windowlib.model.assigners import Cumulating, Session, Sliding, Tumbling
+from windowlib.model.assigners import CalendarWindows, Cumulating, Session, Sliding, Tumbling
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -56,7 +56,7 @@ class Query:
     """Windows and what they hold. `more` is TOML that only our own side understands: a trigger, a function."""
 
     name: str
-    window: Session | Tumbling | Sliding | Cumulating | Count
+    window: Session | Tumbling | Sliding | Cumulating | CalendarWindows | Count
     columns: Columns = Columns()
     aggregates: tuple[Aggregate, ...] = COUNT_AND_SUM
     keyed: bool = True
@@ -132,6 +132,8 @@ def _window(query: Query) -> list[str]:
             found = ['type = "sliding"', f'size = "{duration(size_ms)}"', f'slide = "{duration(slide_ms)}"']
         case Cumulating(max_size_ms=max_size_ms, step_ms=step_ms):
             found = ['type = "cumulating"', f'max_size = "{duration(max_size_ms)}"', f'step = "{duration(step_ms)}"']
+        case CalendarWindows(calendar=calendar):
+            found = ['type = "tumbling"', f'every = "{calendar.every}"', f'time_zone = "{calendar.time_zone}"']
         case Tumbling(size_ms=size_ms):
             found = ['type = "tumbling"', f'size = "{duration(size_ms)}"']
     return [*found, f'allowed_lateness = "{duration(query.allowed_lateness_ms)}"']

@@ -8,7 +8,8 @@ from dataclasses import replace
 from benchmarks.clickstream import BASE_MS, Clicks, Once
 from benchmarks.query import HOUR_MS, MINUTE_MS, Query
 from benchmarks.workload import Arrival, Case, Size, Workload
-from windowlib.model.assigners import Session, Sliding, Tumbling
+from windowlib.model.assigners import CalendarWindows, Session, Sliding, Tumbling
+from windowlib.model.calendar import Calendar, CalendarLength
 
 GAP_MS, SLIDE_MS, DAY_MS = 30 * MINUTE_MS, 5 * MINUTE_MS, 24 * HOUR_MS
 SMALL = {"empty run": 0, "10 k": 10_000, "100 k": 100_000, "1 M": 1_000_000}
@@ -95,9 +96,27 @@ def five(clicks: Clicks, size: Size) -> list[Case]:
     ]
 
 
+def calendar_day(clicks: Clicks, size: Size) -> list[Case]:
+    """Windows of a fixed day next to days in a time zone; a file is six hours, so that days end."""
+    berlin = Calendar(CalendarLength(1, "day"), "Europe/Berlin")
+    arrivals = [
+        Arrival("", clicks, size.events, BASE_MS + number * DAY_MS // 4, DAY_MS // 4, timed=number > 0)
+        for number in range(size.files)
+    ]
+    windows = {"fixed days": Tumbling(DAY_MS), "days in Berlin": CalendarWindows(berlin)}
+    return [Case(name, (Query("days", window),), arrivals) for name, window in windows.items()]
+
+
 def special(clicks: Clicks, late_share: float) -> list[Workload]:
     """All of them."""
     no_floor = {"floor": "a floor has no state and no late events"}
+    own_only = dict.fromkeys(
+        (
+            *("streaming", "streaming-hdfs", "streaming-long", "streaming-long-hdfs", "streaming-cold"),
+            *("floor", "duckdb", "polars", "flink", "flink-rocksdb"),
+        ),
+        "windows of a calendar are not written for it",
+    )
     return [
         Workload(
             "small",
@@ -120,6 +139,12 @@ def special(clicks: Clicks, late_share: float) -> list[Workload]:
             "overlap",
             "12 windows for each event next to 288, few results",
             lambda size: overlap(clicks, size),
+        ),
+        Workload(
+            "calendar-day",
+            "windows of a fixed day next to days in a time zone, by user",
+            lambda size: calendar_day(clicks, size),
+            own_only,
         ),
         Workload(
             "five",
