@@ -64,8 +64,12 @@ def _cumulating(
     return CalendarCumulating(whole, steps)
 
 
-def _starts(of: str) -> dict[str, Any]:
-    return {"starts_at": starts_at(of), "week_starts": week_starts(of), "year_starts": year_starts(of)}
+def _starts(length_name: str) -> dict[str, Any]:
+    return {
+        "starts_at": starts_at(length_name),
+        "week_starts": week_starts(length_name),
+        "year_starts": year_starts(length_name),
+    }
 
 
 _PLACE = "of the calendar in {time_zone}{starts_at}{week_starts}{year_starts}"

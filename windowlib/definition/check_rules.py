@@ -29,8 +29,8 @@ def tested_columns(
     for column, bounds in tests.items():
         key = f"checks.columns.{column}"
         if column not in columns:
-            known = f"; columns: {', '.join(columns)}" if columns else ""
-            yield Mistake(key, f"there is no result column {in_toml(column)}{nearest(column, columns)}{known}")
+            listing = f"; columns: {', '.join(columns)}" if columns else ""
+            yield Mistake(key, f"there is no result column {in_toml(column)}{nearest(column, columns)}{listing}")
             continue
         kind = types.get(column, "")
         for test, can_judge in TYPED_TESTS.items() if kind and isinstance(bounds, dict) else ():

@@ -62,14 +62,14 @@ def length(text: str) -> Parameter:
     return Parameter(Length, f"{text}, {LENGTHS}")
 
 
-def divisor(of: str, text: str) -> Parameter:
-    """Parameter for a length that divides ``of``, an earlier parameter, into a whole number of intervals."""
+def divisor(whole: str, text: str) -> Parameter:
+    """Parameter for a length that divides ``whole``, an earlier parameter, into a whole number of intervals."""
 
     def check(value: CalendarLength, info: ValidationInfo) -> CalendarLength:
-        whole = info.data.get(of)
-        if whole is not None and whole.times(value) is None:
+        divided = info.data.get(whole)
+        if divided is not None and divided.times(value) is None:
             needs = "both in days or weeks, in months, quarters or years, or in hours or minutes"
-            raise ValueError(f"does not divide {of} ({whole}), which needs a whole number of them, {needs}")
+            raise ValueError(f"does not divide {whole} ({divided}), which needs a whole number of them, {needs}")
         return value
 
     return Parameter(Annotated[Length, AfterValidator(check)], f"{text}, {LENGTHS}")
@@ -87,15 +87,15 @@ def step_of(whole: str, text: str) -> Parameter:
     return Parameter(Annotated[Length, AfterValidator(check)], f"{text}, {LENGTHS}")
 
 
-def starts_at(of: str) -> Parameter:
-    """Parameter for the time at which days start; ``of`` is the parameter with the length."""
+def starts_at(length_name: str) -> Parameter:
+    """Parameter for the time at which days start; ``length_name`` is the parameter with the length."""
 
     def check(text: str, info: ValidationInfo) -> str:
         if not _TIME.fullmatch(text):
             raise ValueError("is no time of day")
-        every, step = info.data.get(of), info.data.get("step")
+        every, step = info.data.get(length_name), info.data.get("step")
         if every is not None and every.in_clock_time:
-            raise ValueError(f"has no meaning for {of} = {every}, which counts from 00:00; leave it out")
+            raise ValueError(f"has no meaning for {length_name} = {every}, which counts from 00:00; leave it out")
         if step is not None and step.in_clock_time and 60_000 * minutes_of(text) % step.smallest:
             raise ValueError(f"is no edge of step ({step}); need a multiple of it")
         return text
@@ -105,10 +105,10 @@ def starts_at(of: str) -> Parameter:
     return Parameter(Annotated[str, AfterValidator(check)], text, lambda at: "" if at == "00:00" else shown(at))
 
 
-def _named(of: str, names: tuple[str, ...], has_meaning: Any, needs: str, text: str, words: str) -> Parameter:
+def _named(length_name: str, names: tuple[str, ...], has_meaning: Any, needs: str, text: str, words: str) -> Parameter:
     def check(name: str, info: ValidationInfo) -> str:
-        if (every := info.data.get(of)) is not None and not has_meaning(every):
-            raise ValueError(f"has no meaning for {of} = {every}, which is not in {needs}; leave it out")
+        if (every := info.data.get(length_name)) is not None and not has_meaning(every):
+            raise ValueError(f"has no meaning for {length_name} = {every}, which is not in {needs}; leave it out")
         return name
 
     return Parameter(
@@ -118,11 +118,13 @@ def _named(of: str, names: tuple[str, ...], has_meaning: Any, needs: str, text: 
     )
 
 
-def week_starts(of: str) -> Parameter:
+def week_starts(length_name: str) -> Parameter:
     text = 'the first day of a week, such as "sunday"'
-    return _named(of, WEEKDAYS, lambda every: every.unit == "week", "weeks", text, ", weeks from {}")
+    return _named(length_name, WEEKDAYS, lambda every: every.unit == "week", "weeks", text, ", weeks from {}")
 
 
-def year_starts(of: str) -> Parameter:
+def year_starts(length_name: str) -> Parameter:
     text = 'the month from which months, quarters and years count, such as "april"'
-    return _named(of, MONTHS, lambda every: every.in_months, "months, quarters or years", text, ", years from {}")
+    return _named(
+        length_name, MONTHS, lambda every: every.in_months, "months, quarters or years", text, ", years from {}"
+    )
