@@ -159,11 +159,11 @@ def time_ms(name: str, text: str, time_zone: str | None = None) -> int:
         raise RerunRefused(f'{name} = "{text}" has no time zone: add Z for UTC, an offset or a zone\'s name, {example}')
     try:
         moment = datetime.fromisoformat(match["moment"])
-        given = match["zone"].strip()
-        if re.fullmatch(r"Z|UTC|[+-]\d\d:?[0-5]\d", given):
-            with_zone = datetime.fromisoformat(moment.isoformat() + given.replace("UTC", "Z"))
+        zone_text = match["zone"].strip()
+        if re.fullmatch(r"Z|UTC|[+-]\d\d:?[0-5]\d", zone_text):
+            with_zone = datetime.fromisoformat(moment.isoformat() + zone_text.replace("UTC", "Z"))
         else:
-            with_zone = _in_zone(name, text, moment, zone_of(given.strip("[]")))
+            with_zone = _in_zone(name, text, moment, zone_of(zone_text.strip("[]")))
     except ValueError as error:
         raise RerunRefused(f'{name} = "{text}" is not a time: {error}; need date, time and zone {example}') from error
     return time_of(with_zone)
