@@ -35,7 +35,7 @@ class ClockEdges:
 
     @cached_property
     def periods(self) -> tuple[list[int], list[int], list[bool]]:
-        """Of each period: the number of its first edge less one, the number less the multiple, and the skipped edge.
+        """Lists by period: the number of its first edge less one, the number less the multiple, and the skipped edge.
 
         The last is true if the start of the period is an edge because the clock skips one.
         """
@@ -115,7 +115,7 @@ class DateEdges:
 
     @cached_property
     def reached(self) -> list[int]:
-        """Of each period: the local time that the clock had not reached before it."""
+        """Local time that the clock had not reached before each period."""
         times = [MIN_TIME_MS]
         for start_ms, offset_ms in zip(self.zone.starts[1:], self.zone.offsets, strict=False):
             times.append(max(times[-1], start_ms + offset_ms))

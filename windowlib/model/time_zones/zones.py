@@ -80,10 +80,10 @@ class Zone:
         listed = list(zip(self.starts, self.offsets, strict=True))[1:]
         listed = [change for change in listed if change[0] < REPEATS_FROM_MS + CYCLE_MS]
         repeated = [change for change in listed if change[0] >= REPEATS_FROM_MS]
-        found = [(start_ms, offset_ms) for start_ms, offset_ms in listed if first == 0]
+        changes = [(start_ms, offset_ms) for start_ms, offset_ms in listed if first == 0]
         for cycle in range(max(1, first), last + 1):
-            found += [(start_ms + cycle * CYCLE_MS, offset_ms) for start_ms, offset_ms in repeated]
-        return [change for change in found if from_ms <= change[0] < to_ms]
+            changes += [(start_ms + cycle * CYCLE_MS, offset_ms) for start_ms, offset_ms in repeated]
+        return [change for change in changes if from_ms <= change[0] < to_ms]
 
 
 def days_of(year: int, month: int) -> int:
