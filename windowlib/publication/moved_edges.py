@@ -74,22 +74,22 @@ def _not_of(geometry: Geometry, bounds: Iterable[Bounds]) -> Iterator[Bounds]:
 def _in_flight(definition: Definition, tables: Tables, commit: Commit) -> set[Bounds]:
     """Bounds of the windows or slices in flight."""
     table, schema = tables["open_windows"], pa.schema([(name, pa.int64()) for name in definition.plan.bounds])
-    found = set[Bounds]()
+    bounds = set[Bounds]()
     for file in table.files(commit.versions.get("open_windows")):
         rows = read_parquet(table.store, file, schema)
-        found.update(zip(*(column.to_pylist() for column in rows.columns), strict=True))
-    return found
+        bounds.update(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    return bounds
 
 
 def _retained(tables: Tables, commit: Commit) -> set[Bounds]:
     """Bounds of the published windows that are not cleaned up."""
     table, schema = tables[RESULTS.name], pa.schema([("window_start", _INSTANT), ("window_end", _INSTANT)])
-    found = set[Bounds]()
+    windows = set[Bounds]()
     for file in table.files(commit.versions.get(RESULTS.name)):
         if (last := file.high.get("window_end")) is None or time_of(last) - 1 > commit.late_out_ms:
             rows = read_parquet(table.store, file, schema)
-            found.update(zip(*([time_of(at) for at in column.to_pylist()] for column in rows.columns), strict=True))
-    return {bounds for bounds in found if bounds[1] - 1 > commit.late_out_ms}
+            windows.update(zip(*([time_of(at) for at in column.to_pylist()] for column in rows.columns), strict=True))
+    return {bounds for bounds in windows if bounds[1] - 1 > commit.late_out_ms}
 
 
 def _recomputes(definition: Definition, rerun: Rerun, moved: Iterable[Bounds], known_up_to_ms: int) -> bool:
