@@ -164,17 +164,17 @@ class Objects:
 
     def clear(self) -> None:
         """Deletes all objects of the folder."""
-        self.delete([found.path for found in self.list()])
+        self.delete([info.path for info in self.list()])
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
         """Objects whose path begins with `prefix` and is greater than `after`, sorted by path.
 
         Asks for a thousand names at a time. Raises OSError if the storage lists in another order.
         """
-        for found in self._listed(prefix.rpartition("/")[0], after):
-            if found.path.startswith(prefix):
-                yield found
-            elif found.path > prefix:
+        for info in self._listed(prefix.rpartition("/")[0], after):
+            if info.path.startswith(prefix):
+                yield info
+            elif info.path > prefix:
                 return
 
     def scan(
@@ -191,11 +191,11 @@ class Objects:
                 entered[folder] = is_entered(folder.rpartition("/")[0]) and enters(folder)
             return entered[folder]
 
-        for found in self._listed("", after):
-            if not (is_entered(found.path.rpartition("/")[0]) and wanted(found.path)):
+        for info in self._listed("", after):
+            if not (is_entered(info.path.rpartition("/")[0]) and wanted(info.path)):
                 continue
-            if found.size_bytes or self._info(found.path):  # a marker `a/` is listed as `a`
-                yield found
+            if info.size_bytes or self._info(info.path):  # a marker `a/` is listed as `a`
+                yield info
 
     def unreadable(self, path: str = "") -> None:
         """None: the storage does not tell which objects this user may read."""
@@ -216,8 +216,8 @@ class Objects:
 
     def options(self) -> dict[str, str]:
         """Settings for delta-rs, with credentials that are valid now."""
-        known = client_of(self.bucket, self.access).options(self.bucket.cloud)
-        return {**known, "retry_timeout": f"{clients.RETRY_S * 1000:.0f}ms"}
+        settings = client_of(self.bucket, self.access).options(self.bucket.cloud)
+        return {**settings, "retry_timeout": f"{clients.RETRY_S * 1000:.0f}ms"}
 
     def environment(self) -> dict[str, str]:
         """Variables for an engine in this process. On S3 and Google Cloud, engines follow the usual chain themselves.
