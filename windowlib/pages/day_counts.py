@@ -143,14 +143,14 @@ def by_day(
 
     rows: the headline columns that the file has; `batch_id` if the batches are wanted
     """
-    places, found = calendar.places(times_ms), dict[date, DayCount]()
+    places, counts = calendar.places(times_ms), dict[date, DayCount]()
     present = np.unique(places)
     for place in present[(present >= 0) & (present < len(calendar.days))]:
         part = rows if len(present) == 1 else rows.filter(pa.array(places == place))
         batches = pc.unique(part["batch_id"]).to_pylist() if "batch_id" in part.column_names else ()
         values = [value_of(part, output) for output in headline]
-        found[calendar.days[place]] = DayCount(int(np.count_nonzero(places == place)), values, sorted(batches))
-    return found
+        counts[calendar.days[place]] = DayCount(int(np.count_nonzero(places == place)), values, sorted(batches))
+    return counts
 
 
 def value_of(rows: pa.Table, output: Headline) -> DayValue:
@@ -171,17 +171,17 @@ def value_of(rows: pa.Table, output: Headline) -> DayValue:
 
 def merged(counts: Iterable[DayCounts], headline: Sequence[Headline] = ()) -> dict[date, DayCount]:
     """Counts of several files together."""
-    found = dict[date, DayCount]()
+    totals = dict[date, DayCount]()
     for of_file in counts:
         for day, count in of_file.items():
-            before = found.get(day, DayCount(values=[DayValue()] * len(headline)))
+            before = totals.get(day, DayCount(values=[DayValue()] * len(headline)))
             values = [
-                one.plus(other, output.combine)
-                for one, other, output in zip(before.values, count.values, headline, strict=True)
+                value.plus(other, output.combine)
+                for value, other, output in zip(before.values, count.values, headline, strict=True)
             ]
             batches = sorted({*before.batches, *count.batches})
-            found[day] = DayCount(before.rows + count.rows, values, batches)
-    return found
+            totals[day] = DayCount(before.rows + count.rows, values, batches)
+    return totals
 
 
 def plain_number(value: Number | None) -> int | float | str | None:
@@ -249,6 +249,6 @@ def _combine(definition: Definition, name: str) -> str:
     if name in definition.aggregates.additive:
         return "sum"
     column = next((column for column in definition.aggregates.columns if column.name == name), None)
-    functions = {f"{{{place}}}": one.function for place, one in enumerate(definition.aggregates.aggregates)}
+    functions = {f"{{{place}}}": aggregate.function for place, aggregate in enumerate(definition.aggregates.aggregates)}
     function = functions.get(column.sql) if column else None
     return function if function in ("min", "max") else "mean"

@@ -206,12 +206,12 @@ def days(
         cache.write()
     passed = {run.batch_id: run.watermark_out_ms for run in tail.runs}
     lateness_ms = definition.spec.allowed_lateness_ms
-    found = [_day(reader, day, counted, passed, lateness_ms, final_ms) for day in calendar.days]
+    oldest_first = [_day(reader, day, counted, passed, lateness_ms, final_ms) for day in calendar.days]
     first_open = _first_open(first, final_ms, zone)
     if first_open is None or first_open > last:
-        return Days(zone.key, final_ms, since_ms, headline, found[::-1])
+        return Days(zone.key, final_ms, since_ms, headline, oldest_first[::-1])
     open_until_ms = start_ms(first_open + timedelta(days=1), zone) - 1 + lateness_ms
-    return Days(zone.key, final_ms, since_ms, headline, found[::-1], first_open, open_until_ms)
+    return Days(zone.key, final_ms, since_ms, headline, oldest_first[::-1], first_open, open_until_ms)
 
 
 def _first_open(first: date, final_ms: int | None, zone: ZoneInfo) -> date | None:

@@ -155,9 +155,9 @@ def pipeline(observed: ObservedPipeline, *, since: Moment | None = None, keep: b
 
 def _changes(observed: ObservedPipeline, by_day: Days, since: Moment | None, *, keep: bool) -> list[ChangesSince]:
     """Changes since each moment that a reader can choose. The chosen moment comes first."""
-    known = known_changes(observed.definition, observed.tables, observed.tail, by_day, keep=keep)
-    moments = [*([since] if since else []), *known.moments(observed.now_ms)] if observed.tail.runs else []
-    return [known.since(moment) for moment in moments]
+    changes = known_changes(observed.definition, observed.tables, observed.tail, by_day, keep=keep)
+    moments = [*([since] if since else []), *changes.moments(observed.now_ms)] if observed.tail.runs else []
+    return [changes.since(moment) for moment in moments]
 
 
 def _listed(definition: Definition, run: RecentRun, check_mark: CheckMark | None) -> ListedRun:

@@ -101,18 +101,18 @@ def changes_by_batch(
     terms = " ".join(["1", zone.key, *(output.name for output in outputs)])
     cache = CountCache[BatchChange].read(definition.store, FILE, terms, parsed, plain)
     reader = BatchReader(definition, tables, outputs, zone, MOST_ROWS)
-    found = dict[int, BatchChange]()
+    changes = dict[int, BatchChange]()
     for place, run in enumerate(runs[:MOST_BATCHES]):
         before = runs[place + 1] if place + 1 < len(runs) else None
         if before is None and not is_whole:
             break
         try:
-            found[run.batch_id] = cache.of(f"{run.batch_id} {run.at_ms}", partial(reader.compared, before, run))
+            changes[run.batch_id] = cache.of(f"{run.batch_id} {run.at_ms}", partial(reader.compared, before, run))
         except NotKnown:
             break
     if keep:
         cache.write()
-    return found
+    return changes
 
 
 @dataclass(slots=True)
@@ -143,19 +143,22 @@ class BatchReader:
     def _of_feed(self, before: RecentRun | None, run: RecentRun) -> Iterator[DayCause]:
         """Changes of a batch by its rows in `result_changes`."""
         _, files = self._files("result_changes", before, run)
-        of = {kind: [file for file in files if file.partition["change"] == kind] for kind in (ADDED, CHANGED, REMOVED)}
-        merges = geometry_of(self.definition.spec.assigner).merges and bool(of[ADDED] and of[REMOVED])
-        repeats = bool(of[CHANGED]) and bool(run.figures.get("windows_fired_early"))
+        files_of = {
+            kind: [file for file in files if file.partition["change"] == kind] for kind in (ADDED, CHANGED, REMOVED)
+        }
+        merges = geometry_of(self.definition.spec.assigner).merges and bool(files_of[ADDED] and files_of[REMOVED])
+        repeats = bool(files_of[CHANGED]) and bool(run.figures.get("windows_fired_early"))
         needed = {ADDED: merges or repeats, CHANGED: True, REMOVED: merges}
         added, changed, removed = (
-            self._rows("result_changes", of[kind], [*self._identity, FIRING] if needed[kind] else [END]) for kind in of
+            self._rows("result_changes", files_of[kind], [*self._identity, FIRING] if needed[kind] else [END])
+            for kind in files_of
         )
         identity = [name for name in self._identity if name in changed.column_names]
         if repeats:
             added, changed = newest_firings(added, changed, identity)
-        grown, taken, past = NOTHING, NOTHING, NOTHING
+        grown, replaced, past = NOTHING, NOTHING, NOTHING
         if merges:
-            mask, taken, removed = extended(added, removed, self.definition.source.key)
+            mask, replaced, removed = extended(added, removed, self.definition.source.key)
             grown, added = added.filter(mask), added.filter(pc.invert(mask))
         if len(changed):
             published = self._published(before, run, changed)
@@ -165,7 +168,7 @@ class BatchReader:
             if len(past) > len(changed):
                 raise NotKnown("each firing is a result of its own")
         kinds = {ADDED: added, CHANGED: changed, EXTENDED: grown, REMOVED: removed}
-        signed = [(1, added), (1, changed), (1, grown), (-1, removed), (-1, taken), (-1, past)]
+        signed = [(1, added), (1, changed), (1, grown), (-1, removed), (-1, replaced), (-1, past)]
         for cause in sorted({str(file.partition[CAUSE]) for file in files}):
             of_cause = {kind: _of_cause(rows, cause) for kind, rows in kinds.items()}
             yield from self._by_day(cause, of_cause, [(sign, _of_cause(rows, cause)) for sign, rows in signed])
@@ -208,11 +211,18 @@ class BatchReader:
         """Counts of windows by day, and the sums of the `signed` rows. The values of an erased key are never stored."""
         counts = {kind: self._counted(rows) for kind, rows in kinds.items()}
         sums = [(sign, self._counted(rows)) for sign, rows in signed]
-        days = {day for found in (*counts.values(), *(found for _, found in sums)) for day in found}
+        days = {day for day_counts in (*counts.values(), *(day_counts for _, day_counts in sums)) for day in day_counts}
         for day in sorted(days, key=lambda day: day or date.min):
-            windows = {kind: found[day].rows for kind, found in counts.items() if day in found}
+            windows = {kind: day_counts[day].rows for kind, day_counts in counts.items() if day in day_counts}
             changed = [
-                sum((sign * (found[day].values[place].value or 0) for sign, found in sums if day in found), start=0)
+                sum(
+                    (
+                        sign * (day_counts[day].values[place].value or 0)
+                        for sign, day_counts in sums
+                        if day in day_counts
+                    ),
+                    start=0,
+                )
                 for place in range(len(self.outputs))
             ]
             yield DayCause(day, cause, windows, [None] * len(changed) if cause == FORGET else changed)

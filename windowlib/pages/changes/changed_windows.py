@@ -64,9 +64,9 @@ def extended(added: pa.Table, removed: pa.Table, keys: Sequence[str]) -> tuple[p
                 grown[new], causes[old] = True, named[new]
                 break
     cause = pa.array(causes, pa.string())
-    is_taken = cause.is_valid()
-    taken = removed.set_column(removed.column_names.index(CAUSE), CAUSE, cause).filter(is_taken)
-    return pa.array(grown), taken, removed.filter(pc.invert(is_taken))
+    is_replaced = cause.is_valid()
+    replaced = removed.set_column(removed.column_names.index(CAUSE), CAUSE, cause).filter(is_replaced)
+    return pa.array(grown), replaced, removed.filter(pc.invert(is_replaced))
 
 
 def _spans(rows: pa.Table, keys: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -84,8 +84,8 @@ def by_kind(old: pa.Table, new: pa.Table, identity: Sequence[str]) -> dict[str, 
     ]
     both = pa.concat_tables([rows.select([*identity, "side", "batch_id"]) for rows in sides if len(rows)] or [EMPTY])
     wanted = [(name, extreme) for name in ("side", "batch_id") for extreme in ("min", "max")]
-    found = both.group_by([*identity]).aggregate(wanted)
-    is_old, is_new = pc.equal(found["side_max"], 0), pc.equal(found["side_min"], 1)
-    rewritten = pc.not_equal(found["batch_id_min"], found["batch_id_max"])
+    results = both.group_by([*identity]).aggregate(wanted)
+    is_old, is_new = pc.equal(results["side_max"], 0), pc.equal(results["side_min"], 1)
+    rewritten = pc.not_equal(results["batch_id_min"], results["batch_id_max"])
     changed = pc.and_(rewritten, pc.invert(pc.or_(is_old, is_new)))
-    return {ADDED: found.filter(is_new), CHANGED: found.filter(changed), REMOVED: found.filter(is_old)}
+    return {ADDED: results.filter(is_new), CHANGED: results.filter(changed), REMOVED: results.filter(is_old)}

@@ -84,16 +84,16 @@ class KnownChanges:
     def since(self, moment: Moment) -> ChangesSince:
         """Changes of the batches that were committed after a moment."""
         later = [run for run in self.runs if run.at_ms > moment.since_ms]
-        known = [run for run in later if run.batch_id in self.by_batch]
-        parts = [(run, part) for run in known for part in self.by_batch[run.batch_id]]
+        known_runs = [run for run in later if run.batch_id in self.by_batch]
+        parts = [(run, part) for run in known_runs for part in self.by_batch[run.batch_id]]
         by_day: dict[date | None, list[tuple[RecentRun, DayCause]]] = {}
         for run, part in parts:
             by_day.setdefault(part.day, []).append((run, part))
         newest_first = sorted(by_day, key=lambda day: day or date.min, reverse=True)
-        is_known = len(known) == len(later) and (len(later) < len(self.runs) or self.is_whole)
+        is_known = len(known_runs) == len(later) and (len(later) < len(self.runs) or self.is_whole)
         names = [output.name for output in self.outputs]
         changed = [self._day(day, by_day[day], is_known=is_known) for day in newest_first]
-        return ChangesSince(moment.title, moment.since_ms, names, len(known), changed, is_known)
+        return ChangesSince(moment.title, moment.since_ms, names, len(known_runs), changed, is_known)
 
     def moments(self, now_ms: int) -> Iterator[Moment]:
         """Moments to choose from: the newest batch, a day ago, and the starts of the last days."""
@@ -113,7 +113,7 @@ class KnownChanges:
             by_cause.setdefault(part.cause, []).append((run, part))
         causes = [_together(day, of_cause, cause) for cause, of_cause in sorted(by_cause.items())]
         total = _together(day, parts)
-        now = next((found for found in self.days.days if found.day == day), None)
+        now = next((shown_day for shown_day in self.days.days if shown_day.day == day), None)
         places = [self.days.headline.index(output) for output in self.outputs] if now else []
         after = [now.values[place] for place in places] if now else [None] * len(self.outputs)
         before = [_before(value, change) if is_known else None for value, change in zip(after, total.sums, strict=True)]
@@ -125,8 +125,8 @@ def known_changes(
 ) -> KnownChanges:
     """Changes of the newest batches. `days` has their current values. With `keep`, stores the changes."""
     outputs = [output for output in days.headline if output.combine == "sum"]
-    found = changes_by_batch(definition, tables, tail.runs, outputs, is_whole=tail.is_whole, keep=keep)
-    return KnownChanges(outputs, found, tail.runs, days, tail.is_whole)
+    by_batch = changes_by_batch(definition, tables, tail.runs, outputs, is_whole=tail.is_whole, keep=keep)
+    return KnownChanges(outputs, by_batch, tail.runs, days, tail.is_whole)
 
 
 def changes_since(definition: Definition, now_ms: int, since: str) -> ChangesSince:
@@ -152,8 +152,8 @@ def _together(day: date | None, parts: Sequence[tuple[RecentRun, DayCause]], cau
     """Sum of changes. `sums` are unknown if one of them is."""
     windows = sum((Counter(part.windows) for _, part in parts), Counter[str]())
     sums = [None if None in values else sum(values) for values in zip(*(part.sums for _, part in parts), strict=True)]
-    asked = {run.batch_id: run.rerun or run.decision for run, part in parts if part.cause in CAUSES_OF_OPERATORS}
-    because = [Because(batch, request.who, request.reason) for batch, request in asked.items() if request and cause]
+    requests = {run.batch_id: run.rerun or run.decision for run, part in parts if part.cause in CAUSES_OF_OPERATORS}
+    because = [Because(batch, request.who, request.reason) for batch, request in requests.items() if request and cause]
     return ChangedDay(day, windows, sums, cause=cause, because=because)
 
 
