@@ -71,23 +71,23 @@ def column_profiles(columns: Iterable[str], hidden: Collection[str], files: Sequ
 
 def _of(column: str, day: date, files: Sequence[DataFile]) -> ColumnDay:
     nulls = [file.nulls.get(column) for file in files]
-    known = [number for number in nulls if number is not None]
+    null_counts = [number for number in nulls if number is not None]
     filled = [file for file in files if file.nulls.get(column) != file.rows]  # the others have no extremes
     lows, highs = [number(file.low.get(column)) for file in filled], [number(file.high.get(column)) for file in filled]
     return ColumnDay(
         day,
         sum(file.rows for file in files),
-        sum(known) if len(known) == len(nulls) else None,
+        sum(null_counts) if len(null_counts) == len(nulls) else None,
         _extreme(lows, is_lowest=True),
         _extreme(highs, is_lowest=False),
     )
 
 
 def _extreme(values: Sequence[float | None], *, is_lowest: bool) -> float | None:
-    known = [value for value in values if value is not None]
-    if not known or len(known) < len(values):
+    numbers = [value for value in values if value is not None]
+    if not numbers or len(numbers) < len(values):
         return None
-    return min(known) if is_lowest else max(known)
+    return min(numbers) if is_lowest else max(numbers)
 
 
 def number(value: object) -> float | None:
