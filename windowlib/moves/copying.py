@@ -103,7 +103,7 @@ def _large(source: Store, target: Store, path: str) -> int:
 
 def _is_equal(source: Store, target: Store, path: str, size_bytes: int) -> bool:
     both = (pieces(store, path, size_bytes) for store in (source, target))
-    return all(one == other for one, other in zip(*both, strict=True))
+    return all(original == copied for original, copied in zip(*both, strict=True))
 
 
 def _changing(target: Store, path: str) -> KeepsChanging:

@@ -48,9 +48,9 @@ def require_ours(source: Store, target: Store) -> None:
     """Marks a place for the move. Raises InvalidSpec if it holds anything that a move has not put there."""
     if moves.moving_from(target) is None:
         require_free(target)
-        if found := next((file.path for file in target.list() if not file.path.startswith(probe.FOLDER)), None):
+        if path := next((file.path for file in target.list() if not file.path.startswith(probe.FOLDER)), None):
             raise InvalidSpec(
-                f"{target} is not empty (it has {found}): expected an empty folder; give --to another address"
+                f"{target} is not empty (it has {path}): expected an empty folder; give --to another address"
             )
         if is_remote(target.url):
             probe.require_create_once(target)
