@@ -2,6 +2,6 @@
 
 move.py     operation `move`: copy, close the old place, copy the ledger, open the new place
 target.py   new place, and the reasons to refuse it
-copying.py  copies of objects, compared by their SHA-256
+copying.py  copies of objects, compared byte by byte
 rows.py     rows of the copied tables, counted in the files and compared with the logs
 """
