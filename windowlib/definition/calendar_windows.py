@@ -90,7 +90,7 @@ CALENDAR_WINDOWS: dict[str, Kind] = kinds(
         f"sliding, {{size}} long, every {{every}} {_PLACE}",
         _sliding,
         plan=lambda window: Aligned(),
-        size=length("the length of a window"),
+        size=length("the length of a window", of_intervals=True),
         every=divisor("size", "time between starts of windows, which divides size"),
         time_zone=ZONE,
         **_starts("every"),

@@ -67,6 +67,18 @@ class CalendarLength:
         """The length in ms of the clock, in days, or in months."""
         return self.count * {**CLOCK_UNITS, **DAY_UNITS, **MONTH_UNITS}[self.unit]
 
+    def in_largest_unit(self, *, weeks: bool = False) -> CalendarLength:
+        """The same length in the largest unit. Days become weeks only on request, as intervals of both differ.
+
+        >>> [str(CalendarLength(*length).in_largest_unit()) for length in ((60, "minute"), (6, "month"), (7, "day"))]
+        ['1 hour', '2 quarters', '7 days']
+        """
+        units = next(units for units in (CLOCK_UNITS, DAY_UNITS, MONTH_UNITS) if self.unit in units)
+        if units is DAY_UNITS and not weeks:
+            return self
+        unit = max((unit for unit in units if self.smallest % units[unit] == 0), key=units.__getitem__)
+        return CalendarLength(self.smallest // units[unit], unit)
+
     def times(self, other: CalendarLength) -> int | None:
         """Number of the other length in this one; None if it is not a whole number or the units do not convert.
 

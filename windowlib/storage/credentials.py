@@ -166,6 +166,11 @@ def _s3_credentials(bucket: BucketAddress) -> Credentials:
     chosen = boto3.Session().get_credentials()
     if chosen is None:
         raise refused(f"{bucket}: found no credentials", bucket)
+    return of_botocore(chosen)
+
+
+def of_botocore(chosen: Any) -> Credentials:
+    """Credentials of S3 that botocore chose, with the time at which they expire if botocore can renew them."""
     frozen = chosen.get_frozen_credentials()
     secrets = {"access_key_id": frozen.access_key, "secret_access_key": frozen.secret_key}
     if frozen.token:

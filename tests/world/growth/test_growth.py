@@ -23,7 +23,7 @@ from tests.support.strategies import ALL
 from tests.world.growth.bounds import needed_files
 from windowlib.definition.definition import load_definition
 from windowlib.definition.toml.source import Source
-from windowlib.delta import checkpoints
+from windowlib.delta import checkpoints, data_files
 from windowlib.delta import tables as delta
 from windowlib.delta.small_tables import SMALL_FILES
 from windowlib.ledger import entries as ledger_entries
@@ -134,6 +134,7 @@ def folds_counted(grown: Grown, patch: pytest.MonkeyPatch) -> Iterator[Counter[i
 def test_a_batch_of_an_old_pipeline_opens_no_more_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long run reads no more of the ledger for its last batch either, although its claim is many rows back."""
     compute_simply(monkeypatch)
+    monkeypatch.setattr(data_files, "KEPT", 100_000)  # otherwise threads decide what is read again
     monkeypatch.setattr(storage_disk, "flush", Path.stat)  # no power fails here
     grown, found, others = Grown(tmp_path), list[Looks](), list[int]()
     for number in (YOUNG, OLD):

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from windowlib.model.errors import InvalidSpec
 from windowlib.storage.bucket import AZURE, GCS, S3, BucketAddress
-from windowlib.storage.credentials import AZURE_SCOPE, GOOGLE_SCOPE, Credentials, usual_access
+from windowlib.storage.credentials import AZURE_SCOPE, GOOGLE_SCOPE, Credentials, of_botocore, usual_access
 
 TYPES = {"aws": S3, "wasb": AZURE, "adls": AZURE, "google_cloud_platform": GCS}
 BY_HOOK = ("role_arn", "profile_name", "assume_role_method")  # fields of AWS that need the provider
@@ -81,12 +81,7 @@ def _s3_credentials(connection: Any, only_check: bool) -> Credentials | None:
     if hook is None:
         secrets = {"access_key_id": login, "secret_access_key": password}
         return Credentials(secrets | ({"token": extra["aws_session_token"]} if extra.get("aws_session_token") else {}))
-    chosen = hook(aws_conn_id=connection.conn_id, client_type="s3").get_session().get_credentials()
-    frozen = chosen.get_frozen_credentials()
-    secrets = {"access_key_id": frozen.access_key, "secret_access_key": frozen.secret_key}
-    return Credentials(
-        secrets | ({"token": frozen.token} if frozen.token else {}), getattr(chosen, "_expiry_time", None)
-    )
+    return of_botocore(hook(aws_conn_id=connection.conn_id, client_type="s3").get_session().get_credentials())
 
 
 def _aws_hook() -> Any:

@@ -24,8 +24,8 @@ _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 def parse_length(text: object) -> CalendarLength:
     """Parses a calendar length. Raises ValueError for other values, such as the fixed length ``1d``.
 
-    >>> parse_length("2 weeks"), str(parse_length("1 day"))
-    (CalendarLength(count=2, unit='week'), '1 day')
+    >>> parse_length("2 weeks"), str(parse_length("60 minutes"))
+    (CalendarLength(count=2, unit='week'), '1 hour')
     """
     if isinstance(text, CalendarLength):
         return text
@@ -33,7 +33,7 @@ def parse_length(text: object) -> CalendarLength:
     if not match or (int(match[1]) == 1) == bool(match[3]):
         raise ValueError("not a length of the calendar, and with time_zone every length is one")
     try:
-        return CalendarLength(int(match[1]), match[2])
+        return CalendarLength(int(match[1]), match[2]).in_largest_unit()
     except InvalidSpec as error:
         raise ValueError(str(error)) from error
 
@@ -58,8 +58,10 @@ ZONE = Parameter(
 )
 
 
-def length(text: str) -> Parameter:
-    return Parameter(Length, f"{text}, {LENGTHS}")
+def length(text: str, *, of_intervals: bool = False) -> Parameter:
+    """Parameter for a length. If it only counts intervals of another length, 14 days are 2 weeks."""
+    in_weeks = AfterValidator(lambda size: size.in_largest_unit(weeks=of_intervals))
+    return Parameter(Annotated[Length, in_weeks], f"{text}, {LENGTHS}")
 
 
 def divisor(whole: str, text: str) -> Parameter:
