@@ -106,9 +106,9 @@ def late_list(
     from windowlib.inspection.late.events import late_events
     from windowlib.inspection.lineage.cuts import asked_range
 
-    here = _cut(pipeline)
-    span = asked_range(start, end, here.definition.time_zone)
     with progress(console(quiet=as_json), "reading late events"):
+        here = _cut(pipeline)
+        span = asked_range(start, end, here.definition.time_zone)
         report = late_events(here, span, by.value if by else None, with_readmitted=everything)
     print_report(report, _list_text, as_json)
 
@@ -143,8 +143,8 @@ def late_what_if(
     if picture and not picture.endswith(".svg"):
         raise CannotLook(f"--picture {picture} is not an SVG file: need a name that ends in .svg")
     lateness_ms = [duration_ms("--allow", duration) for duration in allow or ()]
-    here = _cut(pipeline)
     with progress(console(quiet=as_json), "reading late events"):
+        here = _cut(pipeline)
         report = what_if(here, lateness_ms, asked_range(start, end, here.definition.time_zone))
     if picture:
         store, path = object_at(picture)
