@@ -99,7 +99,7 @@ def test_the_extras(wheel: Path) -> None:
         "spark",
     ]
     needs = {re.split(r"[^\w-]", one)[0] for one in declared.get_all("Requires-Dist") or [] if "extra ==" not in one}
-    assert needs == {"deltalake", "platformdirs", "psutil", "pyarrow", "pydantic", "rich", "sqlglot", "typer"}
+    assert needs == {"deltalake", "platformdirs", "psutil", "pyarrow", "pydantic", "rich", "sqlglot", "typer", "tzdata"}
 
 
 SUITES = """
