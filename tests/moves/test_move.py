@@ -216,7 +216,8 @@ def test_unfit_places_are_refused(moving: Moving) -> None:
         moving.move(moving.place(cloud=True))
     moving.begin(old, 1)
     pipeline.place.put("full/values/notes.txt", b"mine")
-    moving.begin(moving.place(cloud=True, number=5), 1)
+    moving.name(moving.place(cloud=True, number=5))
+    pipeline.run()
     moving.name(old)
     refused = {
         old: "is, holds, or lies in",

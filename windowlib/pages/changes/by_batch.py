@@ -254,6 +254,7 @@ def plain(change: BatchChange) -> Any:
 def parsed(stored: Any) -> BatchChange:
     """Changes of a batch from the JSON values of `plain`.
 
+    >>> from decimal import Decimal
     >>> change = [DayCause(date(2026, 3, 5), "late", {"changed": 2}, [Decimal("1.50"), None])]
     >>> parsed(plain(change)) == change
     True
