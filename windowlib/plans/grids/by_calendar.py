@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 from windowlib.model.calendar import Calendar
 from windowlib.model.rerun import TimeRange
 from windowlib.plans import names
-from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.plans.functions import F
 from windowlib.plans.grids.edges import EdgeColumns
-from windowlib.plans.grids.grid import END, END_MS, LAST_END, START_MS
+from windowlib.plans.grids.grid import END, END_MS, LAST_END, START_MS, limited
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -47,12 +46,12 @@ class CalendarGrid:
         return self.within.most_steps(self.calendar)
 
     def tick_up_to(self, time_ms: int) -> int:
-        """See `Grid`. Limits a bound to about the range of event times."""
-        return self.calendar.number(_limited(time_ms))
+        """See `Grid`."""
+        return self.calendar.number(limited(time_ms))
 
     def tick_from(self, time_ms: int) -> int:
         """See `Grid`."""
-        return self.calendar.number(_limited(time_ms) - 1) + 1
+        return self.calendar.number(limited(time_ms) - 1) + 1
 
     # -- columns --------------------------------------------------------------------------------------------------
 
@@ -145,7 +144,3 @@ class CalendarGrid:
     def window_start_ms(self, end_ms: int) -> int:
         """See `Grid`."""
         return self._first_start_ms(end_ms - 1)
-
-
-def _limited(time_ms: int) -> int:
-    return min(max(time_ms, 2 * MIN_TIMESTAMP_MS), 2 * MAX_TIMESTAMP_MS)

@@ -9,10 +9,9 @@ from windowlib.model.assigners import Assigner
 from windowlib.model.geometry import geometry_of
 from windowlib.model.windows import window_start
 from windowlib.plans import names
-from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.plans.functions import F
 from windowlib.plans.geometry import aligned_start_ms
-from windowlib.plans.grids.grid import END, END_MS, LAST_END, START_MS
+from windowlib.plans.grids.grid import END, END_MS, LAST_END, START_MS, limited
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -71,8 +70,8 @@ class FixedGrid:
         return self.ends_every_ms == self.starts_every_ms
 
     def tick_up_to(self, time_ms: int) -> int:
-        """See `Grid`. Limits a bound to about the range of event times, so that it cannot overflow."""
-        return min(max(time_ms, 2 * MIN_TIMESTAMP_MS), 2 * MAX_TIMESTAMP_MS)
+        """See `Grid`."""
+        return limited(time_ms)
 
     def tick_from(self, time_ms: int) -> int:
         """See `Grid`."""

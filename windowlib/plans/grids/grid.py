@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from windowlib.plans import names
+from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -120,6 +121,11 @@ class Grid(Protocol):
     def window_start_ms(self, end_ms: int) -> int:
         """Start of the window with an end."""
         ...
+
+
+def limited(bound_ms: int) -> int:
+    """Limits a bound to about the range of event times, so that its ticks cannot overflow."""
+    return min(max(bound_ms, 2 * MIN_TIMESTAMP_MS), 2 * MAX_TIMESTAMP_MS)
 
 
 def pays_to_combine(grid: Grid, fired: int) -> bool:
