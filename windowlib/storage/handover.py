@@ -22,7 +22,7 @@ from socketserver import StreamRequestHandler, ThreadingMixIn, UnixStreamServer
 from typing import Any
 
 from windowlib.model.errors import InvalidSpec, WindowError
-from windowlib.storage.bucket import AZURE, S3, BucketAddress
+from windowlib.storage.bucket import AZURE, GCS, S3, BucketAddress
 from windowlib.storage.credentials import Access, AccessDenied, Credentials, RenewedCredentials
 
 SOCKET = "WINDOWLIB_CREDENTIALS"
@@ -34,7 +34,7 @@ SECRET_VARIABLES = {
         *("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN"),
         *("AZURE_STORAGE_TOKEN", "AZURE_STORAGE_CONNECTION_STRING"),
     ),
-    "gcs": ("GOOGLE_BEARER_TOKEN",),
+    GCS: ("GOOGLE_BEARER_TOKEN",),
 }
 """Variables by which an engine finds secrets, by kind of storage."""
 
