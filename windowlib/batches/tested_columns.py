@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from windowlib.definition.toml.column_tests import ColumnTest, misfit
 from windowlib.definition.toml.patterns import portable
 from windowlib.model.errors import InvalidSpec
+from windowlib.source.columns.column_types import kind_of
 
 WIDEST = 76  # digits of Arrow's widest decimal
 
@@ -135,27 +136,8 @@ def _allowed(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _must_fit(test: ColumnTest, kind: pa.DataType) -> None:
-    if need := misfit(test.test, test.bound, _spark_type(kind)):
+    if need := misfit(test.test, test.bound, kind_of(kind)):
         raise InvalidSpec(
-            f"checks.columns.{test.column}.{test.test}: given {test.bound!r}, but the column is {_spark_type(kind)};"
+            f"checks.columns.{test.column}.{test.test}: given {test.bound!r}, but the column is {kind_of(kind)};"
             f" need {need}"
         )
-
-
-def _spark_type(kind: pa.DataType) -> str:
-    """Name of a type as Spark spells it.
-
-    >>> [_spark_type(kind) for kind in (pa.int64(), pa.decimal128(9, 2), pa.list_(pa.string()), pa.large_string())]
-    ['bigint', 'decimal', 'array', 'string']
-    """
-    tests = {
-        "bigint": pa.types.is_integer,
-        "double": pa.types.is_floating,
-        "decimal": pa.types.is_decimal,
-        "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
-        "boolean": pa.types.is_boolean,
-        "map": pa.types.is_map,
-        "array": lambda kind: pa.types.is_list(kind) or pa.types.is_large_list(kind),
-        "struct": pa.types.is_struct,
-    }
-    return next((name for name, is_kind in tests.items() if is_kind(kind)), str(kind))
