@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -76,8 +77,7 @@ def _in_flight(definition: Definition, tables: Tables, commit: Commit) -> set[Bo
     table, schema = tables["open_windows"], pa.schema([(name, pa.int64()) for name in definition.plan.bounds])
     bounds = set[Bounds]()
     for file in table.files(commit.versions.get("open_windows")):
-        rows = read_parquet(table.store, file, schema)
-        bounds.update(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+        bounds.update(_distinct(read_parquet(table.store, file, schema)))
     return bounds
 
 
@@ -87,9 +87,15 @@ def _retained(tables: Tables, commit: Commit) -> set[Bounds]:
     windows = set[Bounds]()
     for file in table.files(commit.versions.get(RESULTS.name)):
         if (last := file.high.get("window_end")) is None or time_of(last) - 1 > commit.late_out_ms:
-            rows = read_parquet(table.store, file, schema)
-            windows.update(zip(*([time_of(at) for at in column.to_pylist()] for column in rows.columns), strict=True))
+            pairs = _distinct(read_parquet(table.store, file, schema))
+            windows.update((time_of(start), time_of(end)) for start, end in pairs)
     return {bounds for bounds in windows if bounds[1] - 1 > commit.late_out_ms}
+
+
+def _distinct(rows: pa.Table) -> Iterator[tuple[Any, Any]]:
+    """Distinct pairs of two columns. Most windows have the same bounds for many keys."""
+    pairs = rows.group_by(rows.column_names).aggregate([])
+    return zip(*(column.to_pylist() for column in pairs.columns), strict=True)
 
 
 def _recomputes(definition: Definition, rerun: Rerun, moved: Iterable[Bounds], known_up_to_ms: int) -> bool:
