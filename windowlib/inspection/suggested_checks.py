@@ -11,27 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, inf, log10
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from windowlib.batches.planning import ledger_of
-from windowlib.contract.tables import RUN_METRICS
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
 from windowlib.definition.plurals import counted
 from windowlib.definition.toml.column_tests import ROW_COUNT
-from windowlib.delta.data_files import DataFile, read_parquet
-from windowlib.delta.tables import Tables
+from windowlib.delta.data_files import DataFile
 from windowlib.inspection.column_profiles import number
-from windowlib.ledger.migration import migrated_by
-from windowlib.ledger.rows import LedgerState
 from windowlib.quality.bands import usual
 from windowlib.quality.baselines import LEAST_DEVIATION, LEAST_LATE_SHARE, WEEK_MS, WEEKS
-from windowlib.quality.figures import BY_DESIGN, is_rerun, share
+from windowlib.quality.figures import BY_DESIGN, share
 from windowlib.quality.firings import windows_fired
+from windowlib.runs.history import whole_history
 
 Figures = Mapping[str, int | None]
-SCHEMA = pa.schema([("batch_id", pa.int64()), ("figure", pa.string()), ("value", pa.int64())])
 DIGITS = 2  # of a bound
 PLAN_TIME = "plan_time_ms"
 
@@ -50,7 +43,8 @@ def suggested_checks(definition: Definition) -> SuggestedChecks:
     """Bounds for a pipeline. Fewer than `WEEKS` weeks of figures give a sentence instead."""
     ledger = ledger_of(definition)
     state = ledger.state()
-    past = _past(ledger.tables, state)
+    with_rows = (figures for figures in whole_history(ledger.tables, state) if figures.get("rows_read"))
+    past = [figures for figures in with_rows if figures.get(PLAN_TIME) is not None]
     first_ms, last_ms = (past[at][PLAN_TIME] or 0 for at in (0, -1)) if past else (0, 0)
     if last_ms - first_ms < WEEKS * WEEK_MS:
         return SuggestedChecks(definition.name, len(past), problem=_too_short(len(past), first_ms, last_ms))
@@ -66,22 +60,6 @@ def _too_short(batches: int, first_ms: int, last_ms: int) -> str:
     weeks = (last_ms - first_ms) // WEEK_MS
     has = f"those of {counted(batches, 'batch')} over {counted(weeks, 'week')}" if batches else "none yet"
     return f"bounds need the figures of at least {WEEKS} weeks, and there are {has}; try again later"
-
-
-def _past(tables: Tables, state: LedgerState) -> list[Figures]:
-    """Figures of the batches since the last migration, without reruns and batches that read nothing, oldest first."""
-    table, since = tables[RUN_METRICS.name], migrated_by(state.commit)
-    batches: dict[int, dict[str, int | None]] = {}
-    for file in table.files(state.pinned(RUN_METRICS.name)):
-        rows = read_parquet(table.store, file, SCHEMA)
-        rows = rows.filter(pc.greater(rows["batch_id"], since))
-        for batch_id, figure, value in zip(*(rows[name].to_pylist() for name in SCHEMA.names), strict=True):
-            batches.setdefault(batch_id, {})[figure] = value
-    return [
-        figures
-        for _, figures in sorted(batches.items())
-        if figures.get("rows_read") and figures.get(PLAN_TIME) is not None and not is_rerun(figures)
-    ]
 
 
 def _bounds(definition: Definition, past: Sequence[Figures]) -> Iterator[str]:

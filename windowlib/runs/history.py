@@ -1,4 +1,4 @@
-"""Figures of earlier batches, for the checks of a batch."""
+"""Figures of earlier batches: for the checks of a batch, and to propose bounds."""
 
 from __future__ import annotations
 
@@ -48,6 +48,16 @@ def history(tables: Tables, state: LedgerState, plan_time_ms: int) -> list[dict[
     same_hour = [(number, figures) for number, figures in same_hour if OF_RERUN not in figures]
     before = [figures for number, figures in same_hour if number not in ordinary and {*NEEDED} <= figures.keys()]
     return [*before, *(newest[number] for number in ordinary)]
+
+
+def whole_history(tables: Tables, state: LedgerState) -> list[dict[str, int | None]]:
+    """Figures of all batches since the last migration that are not reruns, oldest first. Reads the whole table."""
+    table, since = tables[RUN_METRICS.name], migrated_by(state.commit)
+    batches: Past = {}
+    for file in table.files(state.pinned(RUN_METRICS.name)):
+        for row in data_files.rows_of(data_files.read_parquet(table.store, file, FIGURES)):
+            batches.setdefault(row["batch_id"], {})[row["figure"]] = row["value"]
+    return [figures for number, figures in sorted(batches.items()) if number > since and OF_RERUN not in figures]
 
 
 def _newest(tables: Tables, state: LedgerState) -> Past:
