@@ -50,9 +50,13 @@ class Truth:
 
 @dataclass(slots=True)
 class Erased:
-    """A value that was erased by a batch, and where the ledger stood when that was first seen."""
+    """A value that was erased by a batch, and where the ledger stood when that was first seen.
+
+    `digest` tells its batch from the one with the same id that overtook it.
+    """
 
     value: int
+    digest: str
     batch_id: int
     sequence: int
     is_done: bool = False
@@ -114,7 +118,7 @@ class Reader:
         for path in paths:
             for row in pq.ParquetFile(log.folder / path).read().to_pylist():
                 of = next(value for value in EVERY_VALUE if digest_of(row["secret"], value) == row["digest"])
-                self.erased.append(Erased(of, row["batch_id"], self._sequence))
+                self.erased.append(Erased(of, row["digest"], row["batch_id"], self._sequence))
 
     def _watch_built(self, folder: Path) -> None:
         try:
@@ -227,7 +231,7 @@ class Reader:
                 return self.truths[decision["to_batch_id"]]
             case "forget":
                 for one in self.erased:
-                    if one.batch_id == batch_id:
+                    if (one.batch_id, one.digest) == (batch_id, decision["digest"]):
                         one.is_done, before = True, before.without(one.value)
                 return before
             case "adopt":
