@@ -238,7 +238,7 @@ def repair(error: DamagedLog) -> None:
     if ".checkpoint." in damaged.name:
         earlier = [path.stem for path in damaged.parent.glob("*.json") if path.stem < damaged.name]
         assert earlier, error
-        assert "delete it and _last_checkpoint" in str(error)
+        assert "delete this checkpoint and _last_checkpoint" in str(error)
         damaged.unlink()
         damaged.with_name("_last_checkpoint").unlink()
         return
