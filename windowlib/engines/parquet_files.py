@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from windowlib.model.errors import WindowError, is_of_storage, reason_of
 from windowlib.plans import names
 from windowlib.storage.at_once import at_once
-from windowlib.storage.object_file import ObjectFile, opened
-from windowlib.storage.store import Store
+from windowlib.storage.object_file import ObjectFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,13 +66,13 @@ def rows_of_files(
     return spark.range(0, len(pieces), 1, max(len(pieces), 1)).mapInArrow(scan, output)
 
 
-def parquet_file(file: ObjectFile) -> pq.ParquetFile:
-    """Opens a file to read its rows.
+def parquet_file(file: ObjectFile, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    """Opens a file to read its rows. Reads its footer unless it is given.
 
     96-bit timestamps are read as microseconds. As nanoseconds, pyarrow's default, times before 1677 or after 2262 would
     be wrong.
     """
-    return pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+    return pq.ParquetFile(file, metadata=footer, coerce_int96_timestamp_unit="us")
 
 
 def rows_read(path: str, file: pq.ParquetFile, **chosen: Any) -> Iterator[pa.RecordBatch]:
@@ -109,10 +108,8 @@ def _check_texts(path: str, batch: pa.RecordBatch) -> None:
 class RowGroup:
     """Row group of a file, and the number in the file of the row group's first row."""
 
-    store: Store
-    path: str
-    size_bytes: int
-    row_group: int
+    file: ObjectFile
+    number: int
     first_row: int
 
 
@@ -120,8 +117,7 @@ def _pieces(file: ObjectFile) -> list[RowGroup]:
     footer = pq.read_metadata(file)
     rows = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
     firsts = itertools.accumulate(rows, initial=0)
-    about = file.store, file.path, file.size_bytes
-    return [RowGroup(*about, number, first) for number, first in zip(range(len(rows)), firsts, strict=False)]
+    return [RowGroup(file, number, first) for number, first in zip(range(len(rows)), firsts, strict=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +134,13 @@ class FileScan:
             yield from self._read(self.pieces[number])
 
     def _read(self, piece: RowGroup) -> Iterator[pa.RecordBatch]:
-        place = opened(piece.store, piece.path, piece.size_bytes)
+        place = replace(piece.file)  # another scan may read the same row group at the same time
         file, file_values = parquet_file(place), self.values.get(place.address, NOTHING)
         schema_names = {*map(str.casefold, self.schema.names)}  # Spark ignores the case of names, too
         read_as = {name: self._read_as(place.address, name.casefold()) for name in file.schema_arrow.names}
         wanted = [name for name, column in read_as.items() if column in schema_names]
         row = piece.first_row
-        for read in rows_read(place.address, file, row_groups=[piece.row_group], columns=wanted):
+        for read in rows_read(place.address, file, row_groups=[piece.number], columns=wanted):
             batch = read.rename_columns([read_as[name] or name for name in read.schema.names])
             rows = batch.num_rows
             origin = {

@@ -141,9 +141,8 @@ def complete(attempt: Attempt, follow: Follow, shared: SharedInputs | None = Non
     try:
         with saying(run.say, f"{_named(run, plan)}: computing {_amount(plan)}", attempt.inputs.spark):
             outcome = _computed(attempt, shared)
-        attempt.inputs.tables.check_given()
         run.say(f"{_named(run, plan)}: checking")
-        source.check_unchanged(run.definition.source, plan.files)  # they may have changed while Spark read them
+        both(attempt.inputs.tables.check_given, partial(source.check_unchanged, run.definition.source, plan.files))
         checks = _judged(attempt, outcome)
         to_publish, contents = publication(
             run.ledger.tables, attempt.inputs.attempt, plan, attempt.versions, outcome, checks

@@ -193,7 +193,7 @@ def _time_ms(value: Any, unit: str | None) -> int | None:
 def _newest_row(store: Store, file: SourceFile, group: int, timestamp: str) -> int:
     """Row number of the greatest value of `timestamp` in a row group. The number counts from the start of the file."""
     place = opened(store, file.path, file.size_bytes)
-    parquet = parquet_file(place)
+    parquet = parquet_file(place, footer(store, file))
     before: int = sum(parquet.metadata.row_group(earlier).num_rows for earlier in range(group))
     rows = rows_read(place.address, parquet, row_groups=[group], columns=[timestamp])
     times = pa.Table.from_batches(rows).column(0)

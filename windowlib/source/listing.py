@@ -245,7 +245,7 @@ def other_files(
 
 
 def check_unchanged(source: Source, files: Sequence[SourceFile]) -> None:
-    """Raises `FilesChanged` if a file is gone or has changed since the batch was planned."""
+    """Raises `FilesChanged` if a file is gone or has changed since the batch was planned, as while it was read."""
     if change := change_of(source, files):
         raise FilesChanged(
             f"{change}, and again each time the batch was replanned. Run again when its writer has finished"

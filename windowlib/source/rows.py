@@ -21,7 +21,8 @@ from windowlib.source.columns.column_types import kind_of
 from windowlib.source.columns.layout import spark_type
 from windowlib.source.text import rows as text
 from windowlib.source.uris import path_in, spellings, uri_of
-from windowlib.storage.object_file import opened
+from windowlib.storage.at_once import at_once
+from windowlib.storage.object_file import ObjectFile, opened
 from windowlib.storage.store import Store
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 
 WHOLE_NUMBER = "^ *[+-]?[0-9]+ *$"
+FEW_FILES = 16  # whose contents are sent to the engine, if they are small
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +98,12 @@ def _scanned(
     spark: SparkSession, source: Source, files: Sequence[SourceFile], recorded: Mapping[str, str]
 ) -> SourceRows:
     """Rows of Parquet files on an engine that does not number them."""
-    opened_files = [opened(source.store, file.path, file.size_bytes) for file in files]
-    frame = rows_of_files(spark, opened_files, *parquet_rows.scan_of(source, files, recorded))
+    places = [opened(source.store, file.path, file.size_bytes) for file in files]
+    if len(files) <= FEW_FILES:
+        places = at_once(ObjectFile.kept_if_small, places)
+    frame = rows_of_files(spark, places, *parquet_rows.scan_of(source, files, recorded))
     frame = _of_parquet(frame, source, recorded)
-    by_address = {place.address: file for place, file in zip(opened_files, files, strict=True)}
+    by_address = {place.address: file for place, file in zip(places, files, strict=True)}
     paths = {address: file.path for address, file in by_address.items()}
     return SourceRows(frame, paths, {address: file.sequence for address, file in by_address.items()})
 

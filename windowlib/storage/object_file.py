@@ -6,16 +6,17 @@ import errno
 import io
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from windowlib.storage.store import Store
 
 PIECE_BYTES = 8 << 20  # one request for most files, and little memory
+SMALL_BYTES = 1 << 16  # Arrow reads as much to find a footer
 
 
 @dataclass(slots=True)
 class ObjectFile(io.RawIOBase):
-    """The object `path`, whose size is known. Each `read` is one request.
+    """The object `path`, whose size is known. Each `read` is one request, unless the file holds its whole `content`.
 
     >>> import tempfile; from pathlib import Path; from windowlib.storage.disk import Disk
     >>> store = Disk(Path(tempfile.mkdtemp())); store.put("a", b"0123456")
@@ -27,12 +28,19 @@ class ObjectFile(io.RawIOBase):
     store: Store
     path: str
     size_bytes: int
+    content: bytes | None = field(default=None, repr=False)
     _at: int = 0
 
     @property
     def address(self) -> str:
         """Address of the object, for engines and messages."""
         return f"{self.store.url}/{self.path}"
+
+    def kept_if_small(self) -> ObjectFile:
+        """The same file, with its content if it is small: for a reader that reads it several times."""
+        if self.size_bytes > SMALL_BYTES:
+            return self
+        return replace(self, content=self.store.get_range(self.path, 0, self.size_bytes))
 
     def readable(self) -> bool:
         return True
@@ -54,7 +62,8 @@ class ObjectFile(io.RawIOBase):
         end = self.size_bytes if size is None or size < 0 else min(self.size_bytes, self._at + size)
         if self._at >= end:
             return b""
-        content = self.store.get_range(self.path, self._at, end)
+        whole = self.content
+        content = self.store.get_range(self.path, self._at, end) if whole is None else whole[self._at : end]
         self._at += len(content)
         return content
 
