@@ -48,6 +48,14 @@ def test_columns_come_from_columns(tmp_path: Path) -> None:
     assert everywhere == [("user", "GROUP_BY"), ("at_ms", "WINDOW"), ("id", "FILTER")]
 
 
+def test_local_times_of_windows_come_from_event_times(tmp_path: Path) -> None:
+    head, _, _ = CLICKS.partition("[window]")
+    window = '[window]\ntype = "tumbling"\nevery = "1 day"\ntime_zone = "Europe/Berlin"\n'
+    _, written = reported(tmp_path, f'{head}{window}[aggregates]\nclicks = "count(*)"\n')
+    fields = written["results"]["facets"]["columnLineage"]["fields"]
+    assert fields["window_start_local"] == fields["window_end_local"] == fields["window_start"]
+
+
 def test_rows_and_checks_are_reported(tmp_path: Path) -> None:
     read, written = reported(tmp_path)
     assert read["name"] == str(tmp_path / "incoming")

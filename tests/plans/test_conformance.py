@@ -21,10 +21,12 @@ from hypothesis import strategies as st
 from tests.support import window_oracle as oracle
 from tests.support.calendar_windows import CalendarCase, calendar_cases
 from tests.support.strategies import ALL, cumulatings, examples, sessions, slidings, tumblings
+from tests.support.zones import assert_local_times
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Assigner, DynamicSession, Session
+from windowlib.model.geometry import geometry_of
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.model.windows import MIN_TIME_MS
 from windowlib.plans import aligned
@@ -200,6 +202,8 @@ def assert_as_plain_python(plan: SparkEngine, history: History) -> None:
     merges, latenesses_ms = history.assigner.merges, history.latenesses_ms
     right = oracle.run(events, assign, merges, history.out_of_orderness_ms, latenesses_ms)
     rows = read_table(plan.trial.definition, "results").to_pylist()
+    if rows and (calendar := geometry_of(history.assigner).calendar) is not None:
+        assert_local_times(rows, calendar.time_zone)
     got = {(r["key"], *map(time_of, (r["window_start"], r["window_end"]))): (r["events"], r["total"]) for r in rows}
     assert len(got) == len(rows)
     assert got == right.results

@@ -18,10 +18,13 @@ from tests.support.disks import folder_of
 from tests.support.drawn_pipelines import Drawn, Played, calendar_pipelines, clock, numbered, pipelines, to_ms
 from tests.support.rerun_oracle import Asked, Pipeline, Standing
 from tests.support.strategies import examples
+from tests.support.zones import assert_local_times
 from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.assigners import Assigner, DynamicSession, Session
+from windowlib.model.geometry import geometry_of
+from windowlib.publication.readers import read_table
 from windowlib.replay.batches import Event
 from windowlib.reruns.previews import Preview
 from windowlib.reruns.totals import Total
@@ -104,6 +107,8 @@ def test_a_rerun_of_a_range(spark: Any, drawn: Drawn, data: st.DataObject) -> No
 def test_a_rerun_of_windows_of_a_calendar(spark: Any, drawn: tuple[CalendarCase, Drawn], data: st.DataObject) -> None:
     """Late events come in again, across changes of the clock; `verify` finds no difference before and after."""
     case, pipeline = drawn
+    calendar = geometry_of(case.assigner).calendar
+    assert calendar is not None
     with tempfile.TemporaryDirectory() as folder:
         played = pipeline.play(Path(folder), spark)
         assert verify(played.definition, VerifyRequest(), spark, clock).differences == []
@@ -112,6 +117,8 @@ def test_a_rerun_of_windows_of_a_calendar(spark: Any, drawn: tuple[CalendarCase,
             to_units = from_units + data.draw(st.integers(1, 60))
             check_rerun(played, Asked(case.time_ms(from_units), case.time_ms(to_units, data.draw(st.integers(-1, 1)))))
         assert verify(played.definition, VerifyRequest(), spark, clock).differences == []
+        if rows := read_table(played.definition, "results").to_pylist():
+            assert_local_times(rows, calendar.time_zone)
 
 
 @pytest.mark.long("test_rerun_cases rewrites a file in make test, and random pipelines do")

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from windowlib.airflow.connections.access import load_pipeline
-from windowlib.contract.result_tables import RESULT_COLUMNS
+from windowlib.contract.result_tables import LOCAL_BOUNDS, RESULT_COLUMNS
 from windowlib.definition.definition import Definition
 from windowlib.definition.sql.aggregates import columns_used
 from windowlib.definition.toml.file import Pages
+from windowlib.model.geometry import geometry_of
 from windowlib.plans.aggregates.aggregate_set import AggregateSet
 from windowlib.quality.check import CheckResult, column_of
 from windowlib.quality.suite_files import OWN_TESTS
@@ -113,7 +114,8 @@ def columns(definition: Definition) -> column_lineage_dataset.ColumnLineageDatas
 
     keys, time = definition.source.key, definition.source.timestamp
     fields = {key: [input_field(key, "DIRECT", "IDENTITY")] for key in keys}
-    for bound in ("window_start", "window_end"):
+    local = LOCAL_BOUNDS if geometry_of(definition.spec.assigner).calendar else ()
+    for bound in ("window_start", "window_end", *local):
         fields[bound] = [input_field(time, "DIRECT", "TRANSFORMATION", "the window that the event time is in")]
     for column in RESULT_COLUMNS:
         if column.sql:

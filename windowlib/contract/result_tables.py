@@ -13,6 +13,9 @@ from windowlib.contract.types import date, integer, long, text, timestamp
 FILLED = "filled_columns"
 """Column of `results`: names of the added columns that the row has; null: none."""
 
+LOCAL_BOUNDS = {"window_start_local": "window_start", "window_end_local": "window_end"}
+"""Columns of `results` with local times of a calendar's windows: column → the same time in UTC."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn(Column):
@@ -30,6 +33,14 @@ RESULT_COLUMNS = (
     ResultColumn("<key>", None, "the key: a column for each name in source.key"),
     ResultColumn("window_start", timestamp, "inclusive; null for the global window"),
     ResultColumn("window_end", timestamp, "exclusive; null for the global window"),
+    *(
+        ResultColumn(
+            name,
+            text,
+            f"only with window.time_zone: {bound} in that zone, with the offset, such as `2026-10-25T00:00:00+02:00`",
+        )
+        for name, bound in LOCAL_BOUNDS.items()
+    ),
     ResultColumn(
         "last_event_time", timestamp, "the newest event time in the window", "timestamp_millis(last_event_ms)"
     ),

@@ -21,8 +21,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from windowlib.contract.result_tables import COMPUTED, FILLED, RESULT_COLUMNS
+from windowlib.contract.result_tables import COMPUTED, FILLED, LOCAL_BOUNDS, RESULT_COLUMNS
 from windowlib.model.assigners import Assigner
+from windowlib.model.geometry import geometry_of
 from windowlib.model.rerun import TimeRange
 from windowlib.model.spec import WindowSpec
 from windowlib.plans import names
@@ -30,6 +31,8 @@ from windowlib.plans.aggregates.columns import all_merges, all_partial_names, al
 from windowlib.plans.aggregates.mergeable.since import NAME as MARK
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.geometry import is_late
+from windowlib.plans.grids.by_calendar import CalendarGrid
+from windowlib.plans.grids.local_times import local_text_sql
 from windowlib.plans.partitions import end_partition, window_day
 from windowlib.plans.shared import Slicing
 
@@ -127,10 +130,16 @@ class Step:
         return [column.name for column in self.aggregates.columns]
 
     @property
+    def local_bounds(self) -> Sequence[str]:
+        """The columns of `results` with local times; none without a calendar."""
+        return () if geometry_of(self.assigner).calendar is None else (*LOCAL_BOUNDS,)
+
+    @property
     def result_names(self) -> list[str]:
         """The columns of `results` without its partition column."""
         filled = {
             "<key>": self.keys,
+            **{name: (name,) if name in self.local_bounds else () for name in LOCAL_BOUNDS},
             "<aggregates>": self.output_names,
             FILLED: (),  # among the outputs once columns were added
             "result_number": () if self.outputs is None else ("result_number",),
@@ -141,14 +150,25 @@ class Step:
     @property
     def value_names(self) -> list[str]:
         """The columns of `results` that follow from the events of a window."""
-        return [*COMPUTED, *self.output_names]
+        return [*self.local_bounds, *COMPUTED, *self.output_names]
 
     def values(self, *, whole: bool = False) -> dict[str, str]:
-        """SQL of each column in `value_names` over rows of merged partials.
+        """SQL of each column in `value_names` over rows of window bounds and merged partials.
 
         With `whole`, rows hold all events of a window, so the marks of added aggregates are ignored.
         """
-        return {**COMPUTED, **finishes(self.aggregates, self.dialect, whole=whole)}
+        return {**self.computed(), **finishes(self.aggregates, self.dialect, whole=whole)}
+
+    def computed(self) -> dict[str, str]:
+        """`values` without the aggregates."""
+        geometry = geometry_of(self.assigner)
+        if geometry.calendar is None:
+            return dict(COMPUTED)
+        reached = CalendarGrid(geometry.calendar, geometry.intervals, geometry.within, self.spans).reached
+        local = {
+            name: local_text_sql(geometry.calendar, reached, f"{bound}_ms") for name, bound in LOCAL_BOUNDS.items()
+        }
+        return {**local, **COMPUTED}
 
 
 # Number of events behind a firing: all events of its window, or only new events if the watermark had passed the window.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.model.geometry import geometry_of
 from windowlib.model.rerun import TimeRange
-from windowlib.model.windows import TimeWindow, islands
+from windowlib.model.windows import MIN_TIME_MS, TimeWindow, islands
 from windowlib.plans import names
 from windowlib.plans.functions import F
 from windowlib.plans.grids.grid import SLICE_START
@@ -28,12 +28,14 @@ PART_MS = 32 * DAY_MS  # events of such a part of time are one span
 
 
 def with_events(step: Step, buckets: Sequence[Bucket], events: DataFrame | None) -> Step:
-    """Step with the spans of a batch's events.
+    """Step with the spans of a batch's events; with processing time, of the plan time.
 
     A bucket from a footer may be very long, as with a single event in year 2. A job then looks at the events.
     """
     if _needs_none(step):
         return step
+    if step.specification.time == "processing":
+        return replace(step, spans=[TimeRange(step.plan_time_ms, step.plan_time_ms + 1)])
     spans = merged(TimeRange(bucket.min_timestamp_ms, bucket.max_timestamp_ms + 1) for bucket in buckets)
     if events is not None and sum(span.to_ms - span.from_ms for span in spans) > LONGEST_MS:
         return with_rows(step, events)
@@ -50,10 +52,11 @@ def with_rows(step: Step, events: DataFrame) -> Step:
 
 
 def with_state(step: Step, files: Iterable[StateFile]) -> Step:
-    """Step with the spans of slices in state files, too."""
+    """Step with the spans of slices in state files, too. Rows without a window, with the state of a key, have none."""
     if _needs_none(step):
         return step
-    slices = (TimeRange(file.low[SLICE_START], file.high[SLICE_START] + 1) for file in files)
+    starts = ((file.low[SLICE_START], file.high[SLICE_START]) for file in files)
+    slices = (TimeRange(first_ms, last_ms + 1) for first_ms, last_ms in starts if first_ms > MIN_TIME_MS)
     return replace(step, spans=merged([*step.spans, *slices]))
 
 

@@ -168,11 +168,11 @@ def _window(window: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    from windowlib.contract.result_tables import COMPUTED
+    from windowlib.contract.result_tables import COMPUTED, LOCAL_BOUNDS
     from windowlib.contract.state_tables import ELEMENTS, PARTIAL_NAMES
 
     if isinstance(value, Mapping):
-        hidden = {*COMPUTED, *PARTIAL_NAMES} - {ELEMENTS.name}
+        hidden = {*COMPUTED, *LOCAL_BOUNDS, *PARTIAL_NAMES} - {ELEMENTS.name}
         shown = {name: x for name, x in value.items() if name not in hidden}
         return ", ".join(f"{name} {readable(x)}" for name, x in shown.items())
     return "" if value is None else readable(value)

@@ -24,7 +24,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
-from windowlib.contract.result_tables import COMPUTED
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.geometry import geometry_of
 from windowlib.model.keyed import Instant
@@ -251,7 +250,7 @@ def _columns(rows: DataFrame, step: Step, run: Program) -> DataFrame:
         "window_start": f"if({has_bounds}, timestamp_millis(window_start_ms), null)",
         "window_end": f"if({has_bounds}, timestamp_millis(window_end_ms), null)",
     }
-    values = step.values() if run.outputs is None else COMPUTED
+    values = step.values() if run.outputs is None else step.computed()
     results |= {name: f"if({fired}, {sql}, null)" for name, sql in values.items()}
     results |= {name: quoted(OUTPUT + name) for name in run.outputs or ()}
     shown = {name: f"if({fired}, null, {name})" for name in (*BOUNDS, *step.partial_names)}

@@ -4,4 +4,5 @@ grid.py         Protocol of a grid
 fixed.py        windows of fixed lengths
 by_calendar.py  windows of calendar intervals
 edges.py        edges of a calendar as SQL
+local_times.py  local times of edges as SQL
 """

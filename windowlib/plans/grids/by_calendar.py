@@ -69,7 +69,7 @@ class CalendarGrid:
 
     def placed(self, slices: DataFrame, start: str) -> DataFrame:
         """See `Grid`."""
-        edges = EdgeColumns.inside(self.calendar, self._reached)
+        edges = EdgeColumns.inside(self.calendar, self.reached)
         numbered = slices.selectExpr("*", f"{edges.number(start)} AS {self.slice_tick}")
         if self.within is None:
             ticked = numbered.selectExpr("*", f"{self.slice_tick} + {self.intervals}L AS {self.last_tick}")
@@ -88,17 +88,17 @@ class CalendarGrid:
 
     def with_bounds(self, windows: DataFrame) -> DataFrame:
         """See `Grid`."""
-        edges = EdgeColumns.inside(self.calendar, self._reached)
+        edges = EdgeColumns.inside(self.calendar, self.reached)
         ended = windows.selectExpr("*", f"{edges.edge(END)} AS {END_MS}")
         if self.within is None:
             first, start = f"{END} - {self.intervals}L", edges.edge("_first_tick")
         else:
-            first, start = f"{END_MS} - 1L", EdgeColumns.inside(self.within, self._reached).start("_first_tick")
+            first, start = f"{END_MS} - 1L", EdgeColumns.inside(self.within, self.reached).start("_first_tick")
         return ended.selectExpr("*", f"{first} AS _first_tick").selectExpr("*", f"{start} AS {START_MS}")
 
     def with_last_window(self, events: DataFrame) -> DataFrame:
         """See `Grid`. The last window of a sliding one starts with the event's own interval."""
-        edges = EdgeColumns.inside(self.calendar, self._reached)
+        edges = EdgeColumns.inside(self.calendar, self.reached)
         time, tick = names.TIMESTAMP_MS, names.internal("tick")
         if self.within is not None:
             whole = EdgeColumns.inside(self.within, self.spans)
@@ -109,7 +109,7 @@ class CalendarGrid:
         return ticked.withColumns({name: F.expr(sql) for name, sql in bounds.items()}).drop(tick)
 
     @property
-    def _reached(self) -> list[TimeRange]:
+    def reached(self) -> list[TimeRange]:
         """The spans together with all windows that meet them."""
         return [
             TimeRange(self._first_start_ms(span.from_ms), self.last_window_end_ms(span.to_ms - 1) + 1)

@@ -8,7 +8,7 @@ run, and the SQL is the same from batch to batch.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -66,28 +66,37 @@ class EdgeColumns:
 
     def start(self, time: str) -> str:
         """SQL of the last edge at or before a time."""
-        return _chosen(self.pieces, time, lambda run: run.first_ms, lambda piece: piece.start(time))
+        return self._chosen(time, [(piece.run.first_ms, piece.start(time)) for piece in self.pieces])
 
     def next(self, time: str) -> str:
         """SQL of the first edge after a time."""
-        return _chosen(self.pieces, time, lambda run: run.first_ms, lambda piece: piece.next(time))
+        return self._chosen(time, [(piece.run.first_ms, piece.next(time)) for piece in self.pieces])
 
     def number(self, time: str) -> str:
         """SQL of the number of the interval that holds a time."""
-        return _chosen(self.pieces, time, lambda run: run.first_ms, lambda piece: piece.number(time))
+        return self._chosen(time, [(piece.run.first_ms, piece.number(time)) for piece in self.pieces])
 
     def edge(self, number: str) -> str:
         """SQL of the start of the interval with a number."""
-        return _chosen(self.pieces, number, lambda run: run.number, lambda piece: piece.edge(number))
+        return self._chosen(number, [(piece.run.number, piece.edge(number)) for piece in self.pieces])
+
+    @staticmethod
+    def _chosen(column: str, parts: Sequence[tuple[int, str]]) -> str:
+        return chosen(column, parts, "bigint")
 
 
-def _chosen(pieces: Sequence[Piece], column: str, first: Callable[[EdgeRun], int], sql: Callable[[Piece], str]) -> str:
-    """SQL that takes the last piece that begins at or before the column's value: about log2(pieces) comparisons."""
-    if len(pieces) <= 1:
-        return f"({sql(pieces[0])})" if pieces else "cast(null AS bigint)"
-    low, high = pieces[: len(pieces) // 2], pieces[len(pieces) // 2 :]
-    branches = (_chosen(part, column, first, sql) for part in (low, high))
-    return f"if({column} < {first(high[0].run)}L, {next(branches)}, {next(branches)})"
+def chosen(column: str, parts: Sequence[tuple[int, str]], kind: str) -> str:
+    """SQL of the last part that begins at or before the column's value: about log2(parts) comparisons.
+
+    parts: where each begins, in rising order, and its SQL
+
+    >>> chosen("t", [(0, "'a'"), (5, "'b'")], "string")
+    "if(t < 5L, ('a'), ('b'))"
+    """
+    if len(parts) <= 1:
+        return f"({parts[0][1]})" if parts else f"cast(null AS {kind})"
+    low, high = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+    return f"if({column} < {high[0][0]}L, {chosen(column, low, kind)}, {chosen(column, high, kind)})"
 
 
 def _continues(run: EdgeRun, other: EdgeRun) -> bool:
