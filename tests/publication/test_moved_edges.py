@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 
 from tests.support.clicks import CLICKS, SCHEMA, clicks, clock
 from tests.support.zones import other_rule
-from windowlib.batches.planning import ledger_of
+from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.exits import USER
 from windowlib.cli.main import app
+from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
 from windowlib.definition.terms import TIME_ZONE
 from windowlib.ledger.rerun_request import Rerun, time_range
@@ -39,13 +40,13 @@ CUMULATING = 'type = "cumulating"\nmax_size = "2 days"\nstep = "6 hours"'
 MOVED = "2026-03-26 23:00:00 to 2026-03-27 23:00:00 UTC; 2026-03-27 23:00:00 to 2026-03-28 23:00:00 UTC"
 
 
-def days(folder: Path, window: str = TUMBLING) -> Definition:
+def days(folder: Path, window: str = TUMBLING, times: Sequence[int] = TIMES[:70]) -> Definition:
     """A pipeline whose first file has arrived."""
     head, _, _ = CLICKS.partition("[window]")
     window = f'[window]\n{window}\ntime_zone = "Europe/Berlin"\nallowed_lateness = "3d"\n'
     definition = clicks(folder, 0, f'{head}{window}[aggregates]\nclicks = "count(*)"\n')
     (folder / "incoming").mkdir(exist_ok=True)
-    arrive(definition, 0, TIMES[:70])
+    arrive(definition, 0, times)
     return definition
 
 
@@ -60,11 +61,12 @@ def results(definition: Definition) -> list[tuple[object, ...]]:
 
 
 def stopped(definition: Definition, spark: SparkSession) -> str:
-    """Message with which a run stops; it changes nothing."""
-    version = ledger_of(definition).state().version
+    """Message with which a run stops; it plans and publishes nothing."""
+    before = ledger_of(definition).state()
     with pytest.raises(StateMismatch) as stop:
         advance(definition, lambda: spark, clock=clock)
-    assert ledger_of(definition).state().version == version
+    after = ledger_of(definition).state()
+    assert (after.commit, after.plan) == (before.commit, before.plan)
     return str(stop.value)
 
 
@@ -100,6 +102,45 @@ def test_a_moved_edge_stops_the_run_until_its_windows_are_rerun(
         assert results(definition) == results(fresh)
     if window == TUMBLING:
         assert f"move edges of 2 windows in flight or retained: {MOVED}. Recompute" in message
+
+
+@pytest.mark.parametrize("window", [SLIDING, CUMULATING, f'{SLIDING}\ntrigger = {{ type = "count", n = 100 }}'])
+def test_a_window_in_flight_of_which_only_the_end_has_moved_stops_the_run_too(
+    spark: SparkSession, tmp_path: Path, window: str
+) -> None:
+    """Events are in its first slice only, and no row has its end."""
+    before = range(FIRST_MS - 7 * 24 * 3_600_000, FIRST_MS - 7 * 24 * 3_600_000 + 6 * 3_600_000, 1_800_000)
+    window = window.replace("2 days", "1 week")
+    definition = days(tmp_path / "run", window, before)
+    advance(definition, lambda: spark, clock=clock)
+    arrive(definition, 1, TIMES)
+    with other_rule(*EARLIER_SPRING):
+        message = stopped(definition, spark)
+        if window == SLIDING:
+            assert "edges of 1 window in flight or retained: 2026-03-19 23:00:00 to 2026-03-22 23:00:00 UTC." in message
+        if "trigger" in window:
+            return
+        advance(definition, lambda: spark, clock=clock, rerun=rerun_of(message))
+        advance(definition, lambda: spark, clock=clock)
+        fresh = days(tmp_path / "fresh", window, before)
+        arrive(fresh, 1, TIMES)
+        advance(fresh, lambda: spark, clock=clock)
+        assert results(definition) == results(fresh)
+
+
+def test_a_planned_batch_must_be_abandoned_before_the_rerun(spark: SparkSession, tmp_path: Path) -> None:
+    definition = days(tmp_path)
+    advance(definition, lambda: spark, clock=clock)
+    arrive(definition, 1, TIMES[70:])
+    assert plan(definition, clock)
+    with other_rule(*EARLIER_SPRING):
+        message = stopped(definition, spark)
+        rerun = rerun_of(message)
+        with pytest.raises(StateMismatch, match="Batch 2 is planned with the other edges, so first abandon it"):
+            advance(definition, lambda: spark, clock=clock, rerun=rerun)
+        assert f"windowlib abandon {definition.file} --batch 2 " in message
+        abandon(definition, "ann", "clock change moved", clock, batch_id=2)
+        assert [report.batch_id for report in advance(definition, lambda: spark, clock=clock, rerun=rerun)] == [3]
 
 
 def test_a_rerun_of_other_windows_is_stopped_too(spark: SparkSession, tmp_path: Path) -> None:

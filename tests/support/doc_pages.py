@@ -214,7 +214,7 @@ def run(command: Command) -> Ended:
             return _ended(command, [sys.executable, "-c", PARSED_BY_AIRFLOW, *arguments])
         case ["spark-submit", "--master", _, script, *arguments]:  # a cluster: other tests have one
             return Ended(command, int(not (PROJECT / script).is_file()), parsed(Path(script).stem, arguments))
-        case [("mkdir" | "echo" | "printf" | "rm" | "sed" | "tar"), *_]:
+        case [("cut" | "mkdir" | "echo" | "printf" | "rm" | "sed" | "tar"), *_]:
             return _ended(command, ["bash", "-c", command.text])
     raise AssertionError(f"a page has a command that no test knows: {command.text}")
 

@@ -47,8 +47,11 @@ def other_rule(name: str, old: str, new: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(zones, "zone_data", lambda other: changed if other == name else read(other))
         _forget()
-        yield
-    _forget()
+        try:
+            yield
+        finally:
+            patch.undo()
+            _forget()
 
 
 def _forget() -> None:

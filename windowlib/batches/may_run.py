@@ -166,12 +166,11 @@ def check_fingerprint(definition: Definition, record: Commit | Plan | None, othe
 
 
 def check_continues(
-    definition: Definition, tables: Tables, commit: Commit | None, clock: Clock, rerun: Rerun | None = None
+    definition: Definition, tables: Tables, state: LedgerState, clock: Clock, rerun: Rerun | None = None
 ) -> None:
-    """Raises `StateMismatch` unless the next batch, or a rerun, can continue from this commit."""
-    check_fingerprint(definition, commit)
-    if commit is not None:
-        check_edges(definition, tables, commit, clock(), rerun)
+    """Raises `StateMismatch` unless the next batch, or a rerun, can continue from the newest commit."""
+    check_fingerprint(definition, state.commit)
+    check_edges(definition, tables, state, clock(), rerun)
 
 
 def migrate_command(file: Path) -> str:

@@ -119,7 +119,7 @@ def next_plan(
     """Plan of the next batch, from the state of the ledger; None if there is nothing to do. Raises as `plan` does."""
     commit = state.commit
     assert definition.spec, "own classes are loaded, or refused, before anything is planned"
-    check_continues(definition, tables, commit, clock)
+    check_continues(definition, tables, state, clock)
     check_engine(definition.engine, definition.source, definition.uses)
     check_warehouse(definition)
     check_place(definition.source, definition.store, commit)
@@ -195,7 +195,7 @@ def rerun_plan(
 ) -> Plan:
     """Plan of a rerun, from the state of the ledger. Raises `RerunRefused` if there is nothing to rerun."""
     commit = state.commit
-    check_continues(definition, tables, commit, clock, rerun)
+    check_continues(definition, tables, state, clock, rerun)
     if commit is None:
         first = to_paste("run", definition.file)
         raise RerunRefused(f"this pipeline has not run yet, so there is nothing to rerun. First run: `{first}`")
@@ -213,7 +213,7 @@ def rerun_plan(
 
 def decided_plan(definition: Definition, state: LedgerState, decision: Decision, clock: Clock) -> Plan:
     """Plan of a batch with which an operator moves the watermark. Asserts that a batch is committed."""
-    check_continues(definition, Tables(definition.store), state.commit, clock)
+    check_continues(definition, Tables(definition.store), state, clock)
     assert state.commit is not None, "there is a watermark to move"
     time_ms = plan_time_ms(clock(), state)
     return replace(_without_files(definition, state, state.commit, time_ms), decision=decision)
@@ -292,6 +292,7 @@ def plan_again(
     definition: Definition, tables: Tables, state: LedgerState, stale: Plan, clock: Clock, look: listing.Look
 ) -> Plan | None:
     """New plan for a batch whose plan was made with other settings; None if nothing is left to do."""
+    check_continues(definition, tables, replace(state, plan=stale), clock, stale.rerun)
     if stale.rerun and not removed_files.is_automatic(stale):
         return rerun_plan(definition, tables, state, stale.rerun, clock, look)
     if stale.decision:

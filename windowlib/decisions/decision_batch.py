@@ -33,7 +33,7 @@ NOTHING_READ = ("rows_read", "rows_admitted", "rows_late", "windows_fired_on_tim
 class DecisionBatch:
     """Table changes that a decision publishes as the newest batch. `changes` are in commit order.
 
-    target:       the pipeline gets the definition, the watermark and the source position of this commit
+    target:       the pipeline gets the definition, terms, watermark and source position of this commit
     counts:       figures of the rows that the tables hold after the batch
     of_rows:      some change adds or removes rows
     written:      the files to add were written for this batch alone, and are deleted if it is abandoned; without
@@ -92,6 +92,7 @@ def _plan(state: LedgerState, batch: DecisionBatch) -> Plan:
         files=(),
         fingerprint=batch.target.fingerprint,
         definition=batch.target.definition,
+        terms=batch.target.terms,
         decision=batch.decision,
         late_in_ms=state.commit.late_out_ms,
     )

@@ -19,7 +19,7 @@ from windowlib.definition.plurals import first_five
 from windowlib.definition.toml.durations import format_duration
 from windowlib.definition.user_classes import code_files
 from windowlib.model.geometry import geometry_of
-from windowlib.model.time_zones.zones import zone
+from windowlib.model.time_zones.zones import packed_zone, zone
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -32,6 +32,8 @@ PACKAGES = {"spark": "pyspark", "sail": "pysail"}
 ENGINE_VERSION = "engine.version"
 COLUMNS = "source.schema"
 TIME_ZONE = "window.time_zone"
+ZONE_FILE = "window.time_zone file"
+"""Key of the zone's file (`windowlib.model.time_zones.zones.packed_zone`). Only its transitions count as terms."""
 
 
 def terms_of(definition: Definition) -> str:
@@ -66,7 +68,7 @@ def terms_of(definition: Definition) -> str:
             terms[f"source.{key}"] = patterns
     terms |= _reading(source)
     if (calendar := geometry_of(definition.spec.assigner).calendar) is not None:
-        terms[TIME_ZONE] = transitions_of(calendar)
+        terms |= {TIME_ZONE: transitions_of(calendar), ZONE_FILE: packed_zone(calendar.time_zone)}
     if version := _version(PACKAGES[definition.engine]):
         terms[ENGINE_VERSION] = version
     return json.dumps(terms, sort_keys=True)
@@ -130,7 +132,7 @@ def changed(then: str, now: str) -> str | None:
 
     The engine's version counts only if both terms have it, because a process that only plans may lack the engine.
     """
-    before, after = json.loads(then), json.loads(now)
+    before, after = ({**json.loads(terms), ZONE_FILE: None} for terms in (then, now))
     if ENGINE_VERSION not in before or ENGINE_VERSION not in after:
         before, after = ({**terms, ENGINE_VERSION: None} for terms in (before, after))
     return first_five([*differences(before, after)], "; ") or None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
 from windowlib.contract.change import ADDED, CHANGED, REMOVED
-from windowlib.contract.result_tables import UNCOMPARED
+from windowlib.contract.result_tables import LOCAL_BOUNDS, UNCOMPARED
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import OF_BATCHES
 from windowlib.definition.toml.source import Source
@@ -194,11 +194,11 @@ def _sums(wanted: Sequence[str], old: DataFrame | None, new: DataFrame | None) -
 def _examples(staging: Staging, source: Source) -> list[dict[str, Any]]:
     """Newest windows of each change. Removed windows have their old values, other windows their new values."""
     rows = staging.spark.read.parquet(staging.url(FEED))
-    shown = []
+    shown, hidden = [], {PARTITION, "batch_id", *LOCAL_BOUNDS}
     for kind in (CHANGED, ADDED, REMOVED):
         chosen = rows.where(F.col("change") == kind).orderBy(F.desc("window_end"), *_keys(rows, source))
         for row in collected(chosen.limit(EXAMPLES)):
-            shown.append({name: value for name, value in row.items() if name not in (PARTITION, "batch_id")})
+            shown.append({name: value for name, value in row.items() if name not in hidden})
     return shown
 
 

@@ -20,7 +20,7 @@ from functools import cache
 
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.time_zones.edges import ClockEdges, DateEdges, Dates, Edges, dates_in_days, dates_in_months
-from windowlib.model.time_zones.zones import DAY_MS, days_of, greatest_drop_ms, most_transitions, zone
+from windowlib.model.time_zones.zones import DAY_MS, Zone, days_of, greatest_drop_ms, most_transitions, zone
 
 CLOCK_UNITS = {"minute": 60_000, "hour": 3_600_000}
 DAY_UNITS = {"day": 1, "week": 7}
@@ -108,7 +108,7 @@ class Calendar:
     """Intervals of ``every`` in the local time of a zone. Dates start at ``starts_at_ms`` after 00:00.
 
     Multiples count from 1970: days from 1 January, weeks from the last ``week_starts`` not after it, months from
-    ``year_starts``.
+    ``year_starts``. ``earlier`` has other transitions of the zone than the installed `tzdata`.
 
     >>> days = Calendar(CalendarLength(1, "day"), "Europe/Berlin")
     >>> noon_ms = 1_774_778_400_000  # 2026-03-29 12:00 in Berlin, a day of 23 hours
@@ -121,6 +121,7 @@ class Calendar:
     starts_at_ms: int = 0
     week_starts: str = "monday"
     year_starts: str = "january"
+    earlier: Zone | None = None
 
     def __post_init__(self) -> None:
         zone(self.time_zone)
@@ -128,6 +129,11 @@ class Calendar:
             raise InvalidSpec(f"{self} is not valid: need 0 <= starts_at_ms < a day, and 0 for hours and minutes")
         if self.week_starts not in WEEKDAYS or self.year_starts not in MONTHS:
             raise InvalidSpec(f"{self} is not valid: need English names of a weekday and of a month")
+
+    @property
+    def periods(self) -> Zone:
+        """The zone with its transitions."""
+        return self.earlier or zone(self.time_zone)
 
     def number(self, timestamp_ms: int) -> int:
         """Number of the interval that contains an instant."""
@@ -198,7 +204,7 @@ def _dates(calendar: Calendar) -> Dates:
 
 @cache
 def _edges(calendar: Calendar) -> Edges:
-    periods = zone(calendar.time_zone)
+    periods = calendar.periods
     if calendar.every.in_clock_time:
         return ClockEdges(periods, calendar.every.smallest)
     return DateEdges(periods, _dates(calendar), calendar.starts_at_ms)
@@ -207,7 +213,7 @@ def _edges(calendar: Calendar) -> Edges:
 def _runs(calendar: Calendar, from_ms: int, to_ms: int) -> Iterator[EdgeRun]:
     number, last = calendar.number(from_ms), calendar.number(to_ms - 1) + 1
     first_ms, last_ms = calendar.edge_ms(number), calendar.edge_ms(last)
-    changes = [change_ms for change_ms, _ in zone(calendar.time_zone).transitions(first_ms + 1, last_ms)]
+    changes = [change_ms for change_ms, _ in calendar.periods.transitions(first_ms + 1, last_ms)]
     while number <= last:
         first_ms, following = calendar.edge_ms(number), number + 1
         every_ms = calendar.edge_ms(following) - first_ms
@@ -233,7 +239,7 @@ def _greatest_nominal_ms(length: CalendarLength, intervals: int) -> int:
 
 @cache
 def _longest_ms(calendar: Calendar, intervals: int) -> int:
-    periods, nominal_ms = zone(calendar.time_zone), _greatest_nominal_ms(calendar.every, intervals)
+    periods, nominal_ms = calendar.periods, _greatest_nominal_ms(calendar.every, intervals)
     if not calendar.every.in_clock_time:  # local time lost between its edges makes an interval longer
         return nominal_ms + greatest_drop_ms(periods, nominal_ms + 2 * DAY_MS)
     every_ms = calendar.every.smallest
@@ -250,7 +256,7 @@ def _most_steps(whole: Calendar, step: Calendar) -> int:
         return whole.every.times(step.every) or 1
     if not step.every.in_clock_time:
         return longest_ms // (step.every.smallest * DAY_MS)
-    starts = zone(whole.time_zone).starts[1:]
+    starts = whole.periods.starts[1:]
     around = {whole.number(start_ms + after_ms) for start_ms in starts for after_ms in (-1, 0)}
     steps = (step.number(whole.edge_ms(number + 1)) - step.number(whole.edge_ms(number)) for number in around)
     return max([longest_ms // step.every.smallest, *steps])

@@ -28,6 +28,7 @@ from windowlib.model.assigners import (
     Tumbling,
 )
 from windowlib.model.calendar import Calendar
+from windowlib.model.time_zones.zones import Zone
 from windowlib.model.windows import GLOBAL_WINDOW, TimeWindow, window_start
 
 
@@ -223,6 +224,12 @@ class Geometry:
         on_grid = (start_ms - self.offset_ms) % self.starts_every_ms == 0
         length_ms = end_ms - start_ms
         return holds & on_grid & (length_ms <= self.longest_ms) & (length_ms % self._shortest_ms == 0)
+
+    def assigner_before(self, earlier: Zone) -> CalendarWindows | CalendarCumulating:
+        """Assigner of these windows by other transitions of the zone. Only for windows of a calendar."""
+        assert self.calendar is not None, "only for windows of a calendar"
+        within = None if self.within is None else replace(self.within, earlier=earlier)
+        return replace(self, calendar=replace(self.calendar, earlier=earlier), within=within)._of_calendar
 
     @property
     def _of_calendar(self) -> CalendarWindows | CalendarCumulating:

@@ -1,7 +1,7 @@
 """Windows of a calendar whose edges have moved, because another version of `tzdata` has other transitions of the zone.
 
-The terms of each batch have a digest of the transitions (`windowlib.definition.terms`). If the digest has changed,
-stored windows are compared with the calendar. If all their bounds are still edges, the pipeline continues.
+The terms of each batch have the file of the zone and a digest of its transitions (`windowlib.definition.terms`). If the
+digest has changed, stored windows are compared with the calendar. If all are still windows, the pipeline continues.
 """
 
 from __future__ import annotations
@@ -18,58 +18,66 @@ from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import in_words, iso_instant, time_of
 from windowlib.definition.plurals import counted, first_five
-from windowlib.definition.terms import TIME_ZONE, transitions_of
+from windowlib.definition.terms import TIME_ZONE, ZONE_FILE, transitions_of
 from windowlib.delta.data_files import read_parquet
 from windowlib.delta.tables import Tables
 from windowlib.ledger.rerun_request import Rerun
-from windowlib.ledger.rows import Commit
+from windowlib.ledger.rows import Commit, LedgerState
 from windowlib.model.errors import StateMismatch
-from windowlib.model.geometry import Geometry, geometry_of
+from windowlib.model.geometry import geometry_of
 from windowlib.model.rerun import TimeRange, readmitted
+from windowlib.model.time_zones.zones import unpacked_zone
+from windowlib.plans.grids.grid import SLICE_START
 
 Bounds = tuple[int, int]
 _INSTANT = pa.timestamp("us", "UTC")
 
 
 def check_edges(
-    definition: Definition, tables: Tables, commit: Commit, now_ms: int, rerun: Rerun | None = None
+    definition: Definition, tables: Tables, state: LedgerState, now_ms: int, rerun: Rerun | None = None
 ) -> None:
     """Raises `StateMismatch` if the calendar has moved an edge of a window in flight or retained.
 
     A rerun that recomputes all these windows is possible.
     """
-    moved = moved_windows(definition, tables, commit)
+    commit = state.commit
+    moved = [] if commit is None else moved_windows(definition, tables, commit)
     known_up_to_ms = now_ms + definition.furthest_ahead_ms  # no event is later
-    if not moved or (rerun is not None and _recomputes(definition, rerun, moved, known_up_to_ms)):
+    if commit is None or not moved or (rerun is not None and _recomputes(definition, rerun, moved, known_up_to_ms)):
         return
-    geometry = geometry_of(definition.spec.assigner)
     from_ms, to_ms = min(moved)[0], min(max(end_ms for _, end_ms in moved), known_up_to_ms)
     span = "--from", str(iso_instant(from_ms)), "--to", str(iso_instant(to_ms))
-    zone = geometry.calendar.time_zone if geometry.calendar else ""
-    file, what = definition.file, counted(len(moved), "window" if geometry.most_windows == 1 else "part of windows")
+    calendar, file = geometry_of(definition.spec.assigner).calendar, definition.file
+    first = ""
+    if state.plan is not None:
+        abandon = to_paste("abandon", file, "--batch", str(state.plan.batch_id), *WHY)
+        first = f" Batch {state.plan.batch_id} is planned with the other edges, so first abandon it: `{abandon}`."
     raise StateMismatch(
-        f"tzdata has other clock changes of {zone} than in batch {commit.batch_id}, which move edges of {what} in"
-        f" flight or retained: {first_five([*map(in_words, moved)], '; ')}. Recompute their range:"
+        f"tzdata has other clock changes of {calendar.time_zone if calendar else ''} than in batch {commit.batch_id},"
+        f" which move edges of {counted(len(moved), 'window')} in flight or retained:"
+        f" {first_five([*map(in_words, moved)], '; ')}.{first} Recompute their range:"
         f" `{to_paste('rerun', file, *span, *WHY)}`; or have all tables built again:"
         f" `{to_paste('migrate', file, *WHY)}`; or install the earlier tzdata again."
     )
 
 
 def moved_windows(definition: Definition, tables: Tables, commit: Commit) -> list[Bounds]:
-    """Bounds of stored windows, or of their slices, that the calendar does not have, in the order of time.
+    """Bounds of windows that the calendar does not have, in the order of time.
 
-    Looks at windows in flight and retained: those of `open_windows`, and results that late events may still change.
+    Looks at windows in flight and retained: the windows over the slices of `open_windows` by the transitions of the
+    commit's `tzdata`, and results that late events may still change.
     """
-    geometry = geometry_of(definition.spec.assigner)
-    if geometry.calendar is None or json.loads(commit.terms).get(TIME_ZONE) == transitions_of(geometry.calendar):
+    geometry, terms = geometry_of(definition.spec.assigner), json.loads(commit.terms)
+    if geometry.calendar is None or terms[TIME_ZONE] == transitions_of(geometry.calendar):
         return []
-    stored = geometry if definition.plan.runs_operator else replace(geometry, intervals=1, within=None)
-    moved = {*_not_of(stored, _in_flight(definition, tables, commit))}
-    return sorted(moved | {*_not_of(geometry, _retained(tables, commit))})
-
-
-def _not_of(geometry: Geometry, bounds: Iterable[Bounds]) -> Iterator[Bounds]:
-    return (pair for pair in bounds if not geometry.are_bounds(*pair, pair[0]))
+    bounds = _in_flight(definition, tables, commit)
+    if not definition.plan.runs_operator:
+        earlier = unpacked_zone(geometry.calendar.time_zone, terms[ZONE_FILE])
+        spec = replace(definition.spec, assigner=geometry.assigner_before(earlier))
+        slices = ({SLICE_START: start_ms, "elements": 0} for start_ms, _ in bounds)
+        bounds = {window.bounds_ms for window in definition.plan.in_flight(slices, spec, commit.late_out_ms)}
+    stored = bounds | _retained(tables, commit)
+    return sorted(pair for pair in stored if not geometry.are_bounds(*pair, pair[0]))
 
 
 def _in_flight(definition: Definition, tables: Tables, commit: Commit) -> set[Bounds]:

@@ -7,6 +7,7 @@ in a rule for all later years. Rules repeat every 400 years, the cycle of the Gr
 from __future__ import annotations
 
 import re
+from base64 import b85decode, b85encode
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from hashlib import sha256
 from importlib.resources import files
 from itertools import pairwise
 from struct import Struct, calcsize, unpack_from
+from zlib import compress, decompress
 
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.windows import MIN_TIME_MS
@@ -125,8 +127,26 @@ def zone(name: str) -> Zone:
     """
     if name not in zone_names():
         raise InvalidSpec(f'the time zone "{name}" is unknown: need a name such as "Europe/Berlin" or "UTC"')
+    return _zone(name, zone_data(name))
+
+
+def packed_zone(name: str) -> str:
+    """Content of the file of a zone as ASCII text, from which `unpacked_zone` makes the zone of this `tzdata` again."""
+    return b85encode(compress(zone_data(name), 9)).decode()
+
+
+def unpacked_zone(name: str, packed: str) -> Zone:
+    """Time zone by a file that `packed_zone` has packed.
+
+    >>> unpacked_zone("Asia/Tokyo", packed_zone("Asia/Tokyo")) == zone("Asia/Tokyo")
+    True
+    """
+    return _zone(name, decompress(b85decode(packed)))
+
+
+def _zone(name: str, data: bytes) -> Zone:
     changes = [(MIN_TIME_MS, 0)]
-    for start_s, offset_s in _changes(zone_data(name)):
+    for start_s, offset_s in _changes(data):
         start_ms = max(MIN_TIME_MS, start_s * 1_000)
         if start_ms == MIN_TIME_MS:
             changes = [(MIN_TIME_MS, offset_s * 1_000)]
