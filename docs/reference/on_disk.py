@@ -261,7 +261,8 @@ PARTS = (
         "pages/hours.json",
         "counts by event hour of the files behind the last page. Without it all files are counted again",
         {
-            "terms": "settings of the counts: a version, the gap of sessions in ms, the output that counts events",
+            "terms": "settings of the counts: a version, the zone with a digest of its transitions, the gap of sessions"
+            " in ms, the output that counts events",
             "files": "table/path → two lists: (hour, windows, events), and spans of hours of sessions",
         },
     ),

@@ -22,6 +22,7 @@ from windowlib.delta.tables import Tables
 from windowlib.pages import hour_counts
 from windowlib.pages.gaps import HOUR_MS, step_ms
 from windowlib.pages.hours import CountingRule, Hour, hour_notes, hours
+from windowlib.pages.local_hours import clock_words
 from windowlib.pages.newest_rows import RecentRun
 from windowlib.pages.plots import days, gaps
 from windowlib.storage.disk import Disk
@@ -42,16 +43,20 @@ def definition(folder: Path, window: str, aggregates: str = 'clicks = "count(*)"
 
 
 def shown(
-    made: Definition, watermark_ms: int, results: Sequence[tuple[int, int]], flying: Sequence[tuple[int, int]] = ()
+    made: Definition,
+    watermark_ms: int,
+    results: Sequence[tuple[int, int]],
+    flying: Sequence[tuple[int, int]] = (),
+    newest_ms: int = 50 * HOUR_MS,
 ) -> list[str]:
-    """The gaps of a page, of results and windows in flight from start to end, an event each; the newest at 50 h."""
+    """The gaps of a page, of results and windows in flight from start to end, an event each."""
     tables, stamp = Tables(made.store), pa.timestamp("us", tz="UTC")
     columns = [("window_start", stamp), ("window_end", stamp), *((name, pa.int64()) for name in made.outputs)]
     rows = [(utc(start), utc(end), *(1 for _ in made.outputs)) for start, end in results]
     versions = {"results": put(tables, "results", pa.schema(columns), rows)}
     bounds = [(name, pa.int64()) for name in ("window_start_ms", "window_end_ms", "elements")]
     versions["open_windows"] = put(tables, "open_windows", pa.schema(bounds), [(*one, 1) for one in flying])
-    figures = {"newest_event_ms": 50 * HOUR_MS}
+    figures = {"newest_event_ms": newest_ms}
     run = RecentRun(1, 0, 0, 1.0, 1, watermark_ms, figures, versions)
     found = hours(made, tables, [run])
     step = step_ms(made.spec)
@@ -80,10 +85,60 @@ def test_a_day_without_a_result_is_one_gap(tmp_path: Path) -> None:
 def test_a_day_of_a_calendar_without_a_result_is_a_gap_in_the_hour_in_which_it_starts(tmp_path: Path) -> None:
     made = definition(tmp_path, 'type = "tumbling"\nevery = "1 day"\ntime_zone = "Europe/Berlin"')
     before, missing, after = [(start * HOUR_MS, (start + 24) * HOUR_MS) for start in (-1, 23, 47)]
-    assert shown(made, 49 * HOUR_MS, [before], [after]) == ["1970-01-01 23:00 to 1970-01-02 00:00"]
+    assert shown(made, 49 * HOUR_MS, [before], [after]) == ["1970-01-02 00:00 to 01:00 +01:00"]
     (tmp_path / "whole").mkdir()
     made = definition(tmp_path / "whole", 'type = "tumbling"\nevery = "1 day"\ntime_zone = "Europe/Berlin"')
     assert shown(made, 49 * HOUR_MS, [before, missing], [after]) == []
+
+
+AUTUMN_MS = 1_792_890_000_000  # 2026-10-25 02:00 +01:00 in Berlin, an hour after 02:00 +02:00
+SPRING_MS = 1_774_746_000_000  # 2026-03-29 03:00 +02:00 in Berlin, after 01:00 +01:00
+IN_BERLIN = 'type = "tumbling"\nevery = "1 hour"\ntime_zone = "Europe/Berlin"'
+FIXED_HOURS = 'type = "tumbling"\nsize = "1h"'
+
+
+@pytest.mark.parametrize("window", [IN_BERLIN, FIXED_HOURS])
+@pytest.mark.parametrize(
+    ("change_ms", "clock", "hours_of_day"),
+    [
+        (AUTUMN_MS, ["01:00 +02:00", "02:00 +02:00", "02:00 +01:00", "03:00 +01:00"], 25),
+        (SPRING_MS, ["00:00 +01:00", "01:00 +01:00", "03:00 +02:00", "04:00 +02:00"], 23),
+    ],
+)
+def test_hours_are_those_of_the_local_clock(
+    tmp_path: Path, window: str, change_ms: int, clock: list[str], hours_of_day: int
+) -> None:
+    """Of the zone of the windows, otherwise of the pages. Both hours of a clock set back have their own bar."""
+    made = definition(tmp_path, window)
+    if window == FIXED_HOURS:
+        made.file.write_text(f'{made.file.read_text()}[pages]\ntime_zone = "Europe/Berlin"\n')
+        made = load_definition(made.file).model_copy(update={"store": made.store})
+    starts = [change_ms + hour * HOUR_MS for hour in (-2, -1, 0, 1)]
+    rows = [(start, start + HOUR_MS) for start in starts if start != change_ms]
+    assert shown(made, change_ms + 2 * HOUR_MS, rows, newest_ms=starts[-1]) == [
+        "2026-10-25 02:00 to 03:00 +01:00" if change_ms == AUTUMN_MS else "2026-03-29 03:00 to 04:00 +02:00"
+    ]
+    tables = Tables(made.store)
+    found = hours(made, tables, [newest_run(tables, made, change_ms, newest_ms=starts[-1])])
+    assert [(hour.start_ms, hour.results) for hour in found] == list(zip(starts, [1, 1, 0, 1], strict=True))
+    assert [clock_words(hour.start_ms, hour.zone) for hour in found] == clock
+    [day] = days(found)
+    assert day.width == 10 * hours_of_day
+    assert len({bar.x for bar in day.bars}) == 3
+    assert [bar.title.partition(": ")[0] for bar in day.bars] == [clock[0], clock[1], clock[3]]
+
+
+def test_hours_of_a_zone_begin_at_quarters_of_an_hour(tmp_path: Path) -> None:
+    made = definition(tmp_path, IN_BERLIN.replace("Europe/Berlin", "Asia/Kathmandu").replace("1 hour", "15 minutes"))
+    quarter_ms = 15 * MINUTE_MS  # since 1986 the clock is ahead by 5:45, and 5:30 before
+    rows = [(start, start + quarter_ms) for start in range(AUTUMN_MS, AUTUMN_MS + HOUR_MS, quarter_ms)]
+    shown(made, AUTUMN_MS + 2 * HOUR_MS, rows, newest_ms=rows[-1][0])
+    tables = Tables(made.store)
+    found = hours(made, tables, [newest_run(tables, made, AUTUMN_MS + 2 * HOUR_MS, newest_ms=rows[-1][0])])
+    assert [(clock_words(hour.start_ms, hour.zone), hour.results) for hour in found] == [
+        ("06:00 +05:45", 1),
+        ("07:00 +05:45", 3),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -140,9 +195,9 @@ def test_the_page_says_when_events_by_hour_are_not_known(
     assert said in " ".join(hour_notes(definition(tmp_path, window, aggregates)))
 
 
-def newest_run(tables: Tables, made: Definition, watermark_ms: int) -> RecentRun:
+def newest_run(tables: Tables, made: Definition, watermark_ms: int, newest_ms: int = 50 * HOUR_MS) -> RecentRun:
     versions = {name: tables[name].version() or 0 for name in ("results", "open_windows")}
-    figures = {"newest_event_ms": 50 * HOUR_MS}
+    figures = {"newest_event_ms": newest_ms}
     return RecentRun(1, 0, 0, 1.0, 1, watermark_ms, figures, versions)
 
 

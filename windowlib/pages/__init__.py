@@ -24,6 +24,7 @@ Facts:
     hours.py               events and results by hour of event time
     hour_counts.py         windows and events by hour, from a file of a table
     count_cache.py         counts of files, stored for the next page
+    local_hours.py         hours of the local clock of a zone
     gaps.py                hours of event time without results
     history.py             checks over the newest batches
     trends.py              figures over the newest batches, with their usual band

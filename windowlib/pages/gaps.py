@@ -44,27 +44,28 @@ def why_unknown(spec: WindowSpec) -> str | None:
     return None
 
 
-def must_have_ended(spec: WindowSpec, hour_ms: int, watermark_ms: int | None) -> bool:
-    """Tests if windows can start in the hour from `hour_ms`, and the watermark has passed all of them.
+def must_have_ended(spec: WindowSpec, hour_ms: int, next_ms: int, watermark_ms: int | None) -> bool:
+    """Tests if windows can start in ``[hour_ms, next_ms)``, and the watermark has passed all of them.
 
     For sessions, this holds for sessions of one event. A longer session that starts in the hour may still be in flight.
 
     >>> from windowlib import Count, Tumbling
     >>> day = WindowSpec(Tumbling(24 * HOUR_MS), Count())
-    >>> [must_have_ended(day, hour * HOUR_MS, 24 * HOUR_MS - 1) for hour in (0, 1, 24)]
+    >>> [must_have_ended(day, hour * HOUR_MS, (hour + 1) * HOUR_MS, 24 * HOUR_MS - 1) for hour in (0, 1, 24)]
     [True, False, False]
-    >>> must_have_ended(day, 0, 24 * HOUR_MS - 2)
+    >>> must_have_ended(day, 0, HOUR_MS, 24 * HOUR_MS - 2)
     False
     >>> from windowlib import Calendar, CalendarLength, CalendarWindows
     >>> day = WindowSpec(CalendarWindows(Calendar(CalendarLength(1, "day"), "Europe/Berlin")), Count())
     >>> midnight_ms = 1_774_738_800_000  # 2026-03-29 00:00 in Berlin, a day of 23 hours
-    >>> [must_have_ended(day, midnight_ms, midnight_ms + 23 * HOUR_MS - ms) for ms in (1, 2)]
+    >>> hour = midnight_ms, midnight_ms + HOUR_MS
+    >>> [must_have_ended(day, *hour, midnight_ms + 23 * HOUR_MS - ms) for ms in (1, 2)]
     [True, False]
     """
     if watermark_ms is None or step_ms(spec) is None:
         return False
     geometry = geometry_of(spec.assigner)
-    start_ms = geometry.last_start_ms(hour_ms + HOUR_MS - 1)
+    start_ms = geometry.last_start_ms(next_ms - 1)
     end_ms = None if start_ms is None else geometry.latest_end_ms(start_ms)
     if start_ms is None or end_ms is None:
         return False

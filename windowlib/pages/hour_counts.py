@@ -11,73 +11,65 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windowlib.batches.result_figures import in_ms
+from windowlib.model.calendar import Calendar
 from windowlib.pages.count_cache import CountCache
-from windowlib.pages.gaps import HOUR_MS
+from windowlib.pages.local_hours import Ints, edges_around
 from windowlib.storage.store import Store
 
 FILE = "pages/hours.json"
-MOST_HOURS = 1_000_000  # longest span of a file that is counted in an array
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class HourCounts:
     """`hours` has (hour, windows, events) for each hour in which windows start; hours in ms.
 
-    `reached` has spans (first hour, last hour), in ms and inclusive, in which windows have events.
+    `reached` has spans of hours in which windows have events, in ms: the first hour, and the end of the last one.
     """
 
     hours: Sequence[tuple[int, int, int]] = ()
     reached: Sequence[tuple[int, int]] = ()
 
 
-def counts(start_ms: Ints, events: Ints, last_ms: Ints | None = None) -> HourCounts:
+def counts(hours: Calendar, start_ms: Ints, events: Ints, last_ms: Ints | None = None) -> HourCounts:
     """Counts windows by the hour of their start. Each window has an event in every hour up to its `last_ms`.
 
-    >>> starts, events = np.array([5, HOUR_MS, 7]), np.array([1, 2, 4])
-    >>> counts(starts, events).hours, counts(starts, events, np.array([5, 3 * HOUR_MS, 9])).reached
-    (((0, 2, 5), (3600000, 1, 2)), ((3600000, 10800000),))
-    >>> counts(np.array([], np.int64), np.array([], np.int64))
+    >>> from windowlib.pages.gaps import HOUR_MS
+    >>> from windowlib.pages.local_hours import hours_in
+    >>> starts, events, utc = np.array([5, HOUR_MS, 7]), np.array([1, 2, 4]), hours_in("UTC")
+    >>> counts(utc, starts, events).hours, counts(utc, starts, events, np.array([5, 3 * HOUR_MS, 9])).reached
+    (((0, 2, 5), (3600000, 1, 2)), ((3600000, 14400000),))
+    >>> counts(utc, np.array([], np.int64), np.array([], np.int64))
     HourCounts(hours=(), reached=())
     """
     if not len(start_ms):
         return HourCounts()
-    hour = start_ms // HOUR_MS
-    first = int(hour.min())
-    if int(hour.max()) - first < MOST_HOURS:
-        hours, place = np.arange(first, int(hour.max()) + 1), hour - first
-    else:
-        hours, place = np.unique(hour, return_inverse=True)
-    windows = np.bincount(place, minlength=len(hours))
-    sums = np.bincount(place, weights=events, minlength=len(hours))
-    counted = [
-        (int(hours[index]) * HOUR_MS, int(windows[index]), int(sums[index])) for index in np.flatnonzero(windows)
-    ]
+    edges = edges_around(hours, start_ms if last_ms is None else np.concatenate([start_ms, last_ms]))
+    place = np.searchsorted(edges, start_ms, side="right") - 1
+    windows = np.bincount(place, minlength=len(edges))
+    sums = np.bincount(place, weights=events, minlength=len(edges))
+    counted = [(int(edges[index]), int(windows[index]), int(sums[index])) for index in np.flatnonzero(windows)]
     if last_ms is None:
         return HourCounts(tuple(counted))
-    last, reached = last_ms // HOUR_MS, hours.copy()
-    long = np.flatnonzero(last > hour)
-    np.maximum.at(reached, place[long], last[long])
-    spans = [(int(hours[index]) * HOUR_MS, int(reached[index]) * HOUR_MS) for index in np.flatnonzero(reached > hours)]
+    last, reached = np.searchsorted(edges, last_ms, side="right") - 1, np.arange(len(edges))
+    np.maximum.at(reached, place, last)
+    spans = [(int(edges[at]), int(edges[reached[at] + 1])) for at in np.flatnonzero(reached > np.arange(len(edges)))]
     return HourCounts(tuple(counted), tuple(_merged(spans)))
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Merges sorted spans that overlap or are adjacent.
 
-    >>> _merged([(0, HOUR_MS), (HOUR_MS, 3 * HOUR_MS), (9 * HOUR_MS, 9 * HOUR_MS)])
-    [(0, 10800000), (32400000, 32400000)]
+    >>> _merged([(0, 1), (1, 3), (9, 10)])
+    [(0, 3), (9, 10)]
     """
     merged = list[tuple[int, int]]()
-    for first, last in spans:
-        if merged and first <= merged[-1][1] + HOUR_MS:
-            merged[-1] = merged[-1][0], max(merged[-1][1], last)
+    for first_ms, end_ms in spans:
+        if merged and first_ms <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end_ms)
         else:
-            merged.append((first, last))
+            merged.append((first_ms, end_ms))
     return merged
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +18,13 @@ from windowlib.definition.instants import time_of
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.statistics import overlapping, overlapping_ms
 from windowlib.delta.tables import Tables
+from windowlib.model.calendar import Calendar
 from windowlib.model.geometry import geometry_of
 from windowlib.model.rerun import TimeRange
 from windowlib.model.spec import WindowSpec
-from windowlib.pages.gaps import HOUR_MS, must_have_ended, notes, step_ms
+from windowlib.pages.gaps import must_have_ended, notes, step_ms
 from windowlib.pages.hour_counts import HourCounts, counts, hour_count_cache, numbers, times_ms
+from windowlib.pages.local_hours import hours_in, zone_of_hours
 from windowlib.pages.newest_rows import RecentRun
 from windowlib.storage.object_file import opened
 
@@ -37,18 +40,19 @@ class ByHour:
 
     rows: Counter[int] = field(default_factory=Counter)
     events: Counter[int] = field(default_factory=Counter)
-    reached: set[int] = field(default_factory=set)
+    reached: list[tuple[int, int]] = field(default_factory=list)
 
     def __contains__(self, hour_ms: int) -> bool:
-        return bool(self.rows[hour_ms]) or hour_ms in self.reached
+        return bool(self.rows[hour_ms]) or any(first_ms <= hour_ms < end_ms for first_ms, end_ms in self.reached)
 
     def add(self, counts: HourCounts, span: TimeRange) -> None:
-        """Adds the counts of a file. Hours in `counts.reached` count only within the span."""
+        """Adds the counts of a file. Spans in `counts.reached` count only if they meet the span."""
         for hour_ms, windows, events in counts.hours:
             self.rows[hour_ms] += windows
             self.events[hour_ms] += events
-        for first_ms, last_ms in counts.reached:
-            self.reached.update(range(max(first_ms, span.from_ms), min(last_ms + HOUR_MS, span.to_ms), HOUR_MS))
+        self.reached.extend(
+            reached for reached in counts.reached if reached[0] < span.to_ms and span.from_ms < reached[1]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +64,25 @@ class CountingRule:
     """
 
     tables: Tables
-    span: TimeRange
+    zone: str
     counted: str | None
     gap_ms: int | None
 
     @classmethod
-    def of(cls, definition: Definition, tables: Tables, span: TimeRange) -> CountingRule:
-        """Rule for a pipeline. Hours after the start of a session count only within the span."""
+    def of(cls, definition: Definition, tables: Tables) -> CountingRule:
+        """Rule for a pipeline."""
         geometry = geometry_of(definition.spec.assigner)
         gap_ms = geometry.longest_ms if geometry.merges and step_ms(definition.spec) is not None else None
-        return cls(tables, span, count_column(definition), gap_ms)
+        return cls(tables, zone_of_hours(definition), count_column(definition), gap_ms)
 
     @property
     def terms(self) -> str:
         """Key of the stored counts: everything that they depend on, except the file."""
-        return f"1 {self.gap_ms} {self.counted}"
+        return f"2 {self.hours.periods.name} {self.hours.periods.digest} {self.gap_ms} {self.counted}"
+
+    @property
+    def hours(self) -> Calendar:
+        return hours_in(self.zone)
 
     def results(self, file: DataFile) -> HourCounts:
         """Counts the results in a file. Reads window ends only if windows may extend to an hour without a start."""
@@ -84,19 +92,22 @@ class CountingRule:
         data = data if has_start is None else data.filter(has_start)
         events = numbers(data[self.counted].fill_null(0)) if self.counted else np.zeros(data.num_rows, np.int64)
         start_ms = times_ms(data["window_start"])
-        by_start = counts(start_ms, events)
+        by_start = counts(self.hours, start_ms, events)
         if self.gap_ms is None or not by_start.hours or self._reaches_no_other_hour(file, by_start):
             return by_start
         end = stored.read(columns=["window_end"])["window_end"]
-        return counts(start_ms, events, times_ms(end if has_start is None else end.filter(has_start)) - self.gap_ms)
+        return counts(
+            self.hours, start_ms, events, times_ms(end if has_start is None else end.filter(has_start)) - self.gap_ms
+        )
 
     def _reaches_no_other_hour(self, file: DataFile, by_start: HourCounts) -> bool:
         """Tests by statistics if a window starts in every hour from a file's first window to its last event."""
         if self.gap_ms is None or "window_end" not in file.high:
             return False
-        hours = {hour_ms for hour_ms, *_ in by_start.hours}
+        started = {hour_ms for hour_ms, *_ in by_start.hours}
         last_ms = time_of(file.high["window_end"]) - self.gap_ms
-        return hours.issuperset(range(min(hours), last_ms + 1, HOUR_MS))
+        numbers = range(self.hours.number(min(started)), self.hours.number(last_ms) + 1)
+        return len(started) >= len(numbers) and started.issuperset(map(self.hours.edge_ms, numbers))
 
     def in_flight(self, file: DataFile, watermark_ms: int | None) -> HourCounts:
         """Counts the windows, or slices, that the watermark has not passed. These windows are not in `results`."""
@@ -112,13 +123,13 @@ class CountingRule:
         data = data.filter(pc.is_valid(data[start]))
         events = numbers(data["elements"].fill_null(0))
         last_ms = None if self.gap_ms is None else numbers(data[end]) - self.gap_ms
-        return counts(numbers(data[start]), events, last_ms)
+        return counts(self.hours, numbers(data[start]), events, last_ms)
 
     def late(self, file: DataFile) -> HourCounts:
         """Counts the late events in a file that no rerun has readmitted."""
         data = self._opened("late_events", file).read(columns=["event_time", "readmitted_by"])
         data = data.filter(pc.and_(pc.is_null(data["readmitted_by"]), pc.is_valid(data["event_time"])))
-        return counts(times_ms(data["event_time"]), np.zeros(data.num_rows, np.int64))
+        return counts(self.hours, times_ms(data["event_time"]), np.zeros(data.num_rows, np.int64))
 
     def _opened(self, table: str, file: DataFile) -> pq.ParquetFile:
         return pq.ParquetFile(opened(self.tables[table].store, file.path, file.size_bytes))
@@ -133,6 +144,7 @@ class Hour:
     in_flight: events in windows that have not fired; None if unknown, as for `events`
     late:      late events that no rerun has readmitted
     is_gap:    no window starts in the hour or has events in it, although one must have (`windowlib.pages.gaps`)
+    zone:      time zone of the hours
     """
 
     start_ms: int
@@ -141,6 +153,11 @@ class Hour:
     in_flight: int | None
     late: int
     is_gap: bool = False
+    zone: str = "UTC"
+
+    @property
+    def end_ms(self) -> int:
+        return hours_in(self.zone).next_ms(self.start_ms)
 
 
 def hours(definition: Definition, tables: Tables, runs: Sequence[RecentRun], *, keep: bool = False) -> list[Hour]:
@@ -151,11 +168,11 @@ def hours(definition: Definition, tables: Tables, runs: Sequence[RecentRun], *, 
     newest_ms = newest_event_ms(runs)
     if newest_ms is None or not definition.plan.windows_end:
         return []
-    end_ms = newest_ms // HOUR_MS * HOUR_MS + HOUR_MS
+    counting = CountingRule.of(definition, tables)
+    zone, calendar = counting.zone, counting.hours
     versions, watermark_ms = runs[0].versions, runs[0].watermark_out_ms
     files = {name: tables[name].files(versions.get(name)) for name in ("results", "late_events", "open_windows")}
-    span, chosen = _span(files["results"], end_ms)
-    counting = CountingRule.of(definition, tables, span)
+    span, chosen = _span(files["results"], calendar, calendar.number(newest_ms) + 1)
     cache = hour_count_cache(definition.store, counting.terms)
     published, in_flight, late = ByHour(), ByHour(), ByHour()
     for file in chosen:
@@ -167,7 +184,8 @@ def hours(definition: Definition, tables: Tables, runs: Sequence[RecentRun], *, 
         late.add(cache.of(f"late_events/{file.path}", partial(counting.late, file)), span)
     if keep:
         cache.write()
-    begun = [hour for hour in range(span.from_ms, span.to_ms, HOUR_MS) if hour in published or hour in in_flight]
+    starts = [calendar.edge_ms(n) for n in range(calendar.number(span.from_ms), calendar.number(span.to_ms - 1) + 1)]
+    begun = next((at for at, hour in enumerate(starts) if hour in published or hour in in_flight), len(starts))
     return [
         Hour(
             hour,
@@ -175,9 +193,11 @@ def hours(definition: Definition, tables: Tables, runs: Sequence[RecentRun], *, 
             published.events[hour] if counting.counted else None,
             in_flight.events[hour] if counting.counted else None,
             late.rows[hour],
-            not (hour in published or hour in in_flight) and must_have_ended(definition.spec, hour, watermark_ms),
+            not (hour in published or hour in in_flight)
+            and must_have_ended(definition.spec, hour, next_ms, watermark_ms),
+            zone,
         )
-        for hour in range(begun[0] if begun else span.to_ms, span.to_ms, HOUR_MS)
+        for hour, next_ms in [*pairwise([*starts, span.to_ms])][begun:]
     ]
 
 
@@ -193,11 +213,10 @@ def _is_ahead(state: DataFile, watermark_ms: int | None) -> bool:
     return watermark_ms is None or (low is not None and low > watermark_ms + 1)
 
 
-def _span(results: Sequence[DataFile], end_ms: int) -> tuple[TimeRange, Sequence[DataFile]]:
-    """Range of the hours that are shown, and the files of results with windows that start in this range."""
-    span, chosen = TimeRange(end_ms - HOURS * HOUR_MS, end_ms), list[DataFile]()
+def _span(results: Sequence[DataFile], hours: Calendar, end: int) -> tuple[TimeRange, Sequence[DataFile]]:
+    """Range of the hours that are shown, up to the hour number `end`, and the files with windows that start in it."""
     for back in (HOURS, HOURS // 3, HOURS // 12):
-        span = TimeRange(end_ms - back * HOUR_MS, end_ms)
+        span = TimeRange(hours.edge_ms(end - back), hours.edge_ms(end))
         chosen = overlapping(results, "window_start", "window_start", span)
         if sum(file.rows for file in chosen) <= MOST_ROWS:
             break

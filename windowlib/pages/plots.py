@@ -17,22 +17,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from windowlib.definition.instants import utc
 from windowlib.definition.plurals import counted
-from windowlib.definition.toml.durations import UNITS
 from windowlib.pages.days import Days
 from windowlib.pages.gaps import HOUR_MS
 from windowlib.pages.history import CheckHistory
 from windowlib.pages.hours import Hour
+from windowlib.pages.local_hours import clock_words, days_in, offset_words, place_in_day
 from windowlib.pages.trends import Trend
 from windowlib.pages.words import amount
+from windowlib.plans.grids.local_times import local_time
 from windowlib.quality.check import CheckResult
 
 HEIGHT, STEP = 72, 10
 DAY_HEIGHT, DAY_STEP = 44, 10
 GAP_HEIGHT = 4
 SPARK_HEIGHT, SPARK_STEP = 16, 3
-DAY_MS = UNITS["d"]
 THINGS = ("result", "event in results")  # nouns with a plural
 
 
@@ -61,9 +60,10 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class DayPlot:
-    """Hours of one day of event time. `words` and `sum` describe the bars, in full and in short."""
+    """Hours of one day of event time, `width` wide. `words` and `sum` describe the bars, in full and in short."""
 
     name: str
+    width: int
     bars: Sequence[Bar]
     words: str
     sum: str
@@ -176,7 +176,7 @@ def days(hours: Sequence[Hour]) -> list[DayPlot]:
     """Hours by day, newest day first. All days have the same scale."""
     highest, by_day = highest_hour(hours), dict[int, list[Hour]]()
     for hour in hours:
-        by_day.setdefault(hour.start_ms // DAY_MS * DAY_MS, []).append(hour)
+        by_day.setdefault(days_in(hour.zone).start_ms(hour.start_ms), []).append(hour)
     return [_day(start_ms, by_day[start_ms], highest) for start_ms in sorted(by_day, reverse=True)]
 
 
@@ -193,24 +193,31 @@ def gaps(hours: Sequence[Hour], step_ms: int = HOUR_MS) -> list[str]:
     """
     spans: list[list[int]] = []
     for hour in hours:
+        end_ms = max(hour.end_ms, hour.start_ms + step_ms) if step_ms > HOUR_MS else hour.end_ms
         if hour.is_gap and spans and spans[-1][1] >= hour.start_ms:
-            spans[-1][1] = hour.start_ms + step_ms
+            spans[-1][1] = end_ms
         elif hour.is_gap:
-            spans.append([hour.start_ms, hour.start_ms + step_ms])
-    return [_from_to(*span) for span in spans]
+            spans.append([hour.start_ms, end_ms])
+    return [_from_to(start_ms, end_ms, hours[0].zone) for start_ms, end_ms in spans]
 
 
-def _from_to(start_ms: int, end_ms: int) -> str:
-    start, end = utc(start_ms), utc(end_ms)
-    same_day = start.date() == end.date()
-    return f"{start:%Y-%m-%d %H:%M} to {end:{'%H:%M' if same_day else '%Y-%m-%d %H:%M'}}"
+def _from_to(start_ms: int, end_ms: int, zone: str) -> str:
+    """Span in local time. The start has its offset if the end has another one.
+
+    >>> _from_to(1_792_886_400_000, 1_792_890_000_000, "Europe/Berlin")
+    '2026-10-25 02:00 +02:00 to 02:00 +01:00'
+    """
+    start, end = local_time(zone, start_ms), local_time(zone, end_ms)
+    same_day, same_offset = start.date() == end.date(), start.utcoffset() == end.utcoffset()
+    of_start, of_end = "" if same_offset else offset_words(start, zone), offset_words(end, zone)
+    return f"{start:%Y-%m-%d %H:%M}{of_start} to {end:{'%H:%M' if same_day else '%Y-%m-%d %H:%M'}}{of_end}"
 
 
 def _day(start_ms: int, hours: Sequence[Hour], highest: int) -> DayPlot:
     bars = list[Bar]()
     for hour in hours:
-        x, y = DAY_STEP * ((hour.start_ms - start_ms) // HOUR_MS) + 0.5, float(DAY_HEIGHT)
-        title = f"{utc(hour.start_ms):%H:%M}: {_in_words([hour])}"
+        x, y = DAY_STEP * place_in_day(hour.start_ms, hour.zone)[1] + 0.5, float(DAY_HEIGHT)
+        title = f"{clock_words(hour.start_ms, hour.zone)}: {_in_words([hour])}"
         if hour.is_gap:
             y -= GAP_HEIGHT  # late events are drawn above the gap
             bars.append(Bar(x, y, DAY_STEP - 1, GAP_HEIGHT, "gap", title))
@@ -219,8 +226,9 @@ def _day(start_ms: int, hours: Sequence[Hour], highest: int) -> DayPlot:
             y -= height
             if number:
                 bars.append(Bar(x, round(y, 2), DAY_STEP - 1, round(height, 2), kind, title))
-    name = f"{utc(start_ms):%a %-d %b}"
-    return DayPlot(name, bars, f"{name}: {_in_words(hours)}", _in_words(hours, short=True))
+    zone = hours[0].zone
+    name, width = f"{local_time(zone, start_ms):%a %-d %b}", DAY_STEP * place_in_day(start_ms, zone)[2]
+    return DayPlot(name, width, bars, f"{name}: {_in_words(hours)}", _in_words(hours, short=True))
 
 
 def _parts(hour: Hour) -> list[tuple[str, int, str]]:

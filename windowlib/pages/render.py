@@ -40,6 +40,7 @@ from windowlib.pages.words import (
     day_words,
     difference,
     final_words,
+    hour_words,
     is_numeric,
     measure,
     minute,
@@ -194,6 +195,9 @@ def _page(template: str, as_of_ms: int, place: PageLinks, **values: Any) -> str:
     )
 
 
+_TIMES = {"day": day_words, "hour": hour_words, "minute": minute, "moment": moment}  # filters of templates
+
+
 @lru_cache(maxsize=1)
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -205,18 +209,16 @@ def _environment() -> jinja2.Environment:
         bytecode_cache=TemplateCache(),
     )
     environment.filters |= {
+        **_TIMES,
         **CHANGES,
         "at": instant,
-        "minute": minute,
         "range": range_words,
         "ago": ago,
         "age": age,
         "amount": amount,
-        "day": day_words,
         "difference": difference,
         "final_words": final_words,
         "iso": iso_instant,
-        "moment": moment,
         "sparkline": sparkline,
         "count": lambda value: "–" if value is None else f"{value:,}",
         "counted": counted,

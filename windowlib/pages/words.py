@@ -15,9 +15,11 @@ from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.pages.day_counts import Number, local
 from windowlib.pages.days import Days
 from windowlib.pages.history import CheckHistory
+from windowlib.pages.local_hours import clock_words
 from windowlib.pages.overview import CheckMark
 from windowlib.pages.rows import TextRows
 from windowlib.pages.trends import Measure, Trend
+from windowlib.plans.grids.local_times import local_time
 
 CHECKS_MARKED = 20
 CAUSES = {
@@ -86,6 +88,15 @@ def moment(time_ms: int | None, as_of_ms: int, zone: str = "UTC") -> str:
         return instant(time_ms)
     when = local(time_ms, ZoneInfo(zone))
     return f"{day_words(when.date(), as_of_ms)} {when:%H:%M}"
+
+
+def hour_words(hour_ms: int, as_of_ms: int, zone: str) -> str:
+    """Start of an hour of a zone, with its offset unless the zone is UTC. Has the year as `moment`.
+
+    >>> hour_words(0, 0, "UTC"), hour_words(0, 0, "Asia/Tokyo")
+    ('1 Jan 00:00', '1 Jan 09:00 +09:00')
+    """
+    return f"{day_words(local_time(zone, hour_ms).date(), as_of_ms)} {clock_words(hour_ms, zone)}"
 
 
 def day_words(day: date, as_of_ms: int) -> str:

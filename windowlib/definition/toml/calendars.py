@@ -52,8 +52,9 @@ def _zone(name: str) -> str:
 
 
 Length = Annotated[CalendarLength, BeforeValidator(parse_length), PlainSerializer(str)]
+PinnedZone = Annotated[str, AfterValidator(_zone)]  # a zone of the package tzdata
 ZONE = Parameter(
-    Annotated[str, AfterValidator(_zone)],
+    PinnedZone,
     'the time zone, such as "Europe/Berlin"; all lengths of the window are calendar lengths in it',
 )
 

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, field_validator
 
 from windowlib.definition.sql.aggregates import check_expression
 from windowlib.definition.toml import masters
+from windowlib.definition.toml.calendars import PinnedZone
 from windowlib.definition.toml.checks import ChecksSection
 from windowlib.definition.toml.fields import (
     Address,
@@ -25,7 +26,6 @@ from windowlib.definition.toml.fields import (
     Schedule,
     Section,
     Tags,
-    TimeZone,
     Variable,
     duration,
 )
@@ -92,8 +92,10 @@ class Pages(Section):
         default=None,
         description='outputs that the table of days adds up, such as ["revenue"]; default: the first three numbers',
     )
-    time_zone: TimeZone = Field(
-        default="UTC", description='zone of the days on the pages, such as "Europe/Berlin"; windows do not depend on it'
+    time_zone: PinnedZone = Field(
+        default="UTC",
+        description='zone of the days on the pages, such as "Europe/Berlin", and of their hours unless the window has'
+        " a zone; windows do not depend on it",
     )
 
 

@@ -27,8 +27,13 @@ def local_text(time_zone: str, timestamp_ms: int) -> str:
     >>> local_text("Europe/Berlin", 1_792_879_200_000), local_text("Africa/Monrovia", 0)
     ('2026-10-25T00:00:00+02:00', '1969-12-31T23:15:30-00:44:30')
     """
+    return local_time(time_zone, timestamp_ms).isoformat()
+
+
+def local_time(time_zone: str, timestamp_ms: int) -> datetime:
+    """Local time of an instant in a zone, with its offset."""
     offset = timezone(timedelta(milliseconds=zone(time_zone).offset_ms(timestamp_ms)))
-    return (_EPOCH + timedelta(milliseconds=timestamp_ms)).astimezone(offset).isoformat()
+    return (_EPOCH + timedelta(milliseconds=timestamp_ms)).astimezone(offset)
 
 
 def local_text_sql(calendar: Calendar, spans: Sequence[TimeRange], edge: str) -> str:
