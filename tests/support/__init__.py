@@ -2,6 +2,7 @@
 
 access_log.py         access logs of web servers: parsed, cut into files, or made up
 aligned_windows.py    the windows and the slice that hold a time, for oracles
+axe/                  axe-core, which finds faults of accessibility
 browser.py            Chromium without a window
 calendar_windows.py   windows of calendars around changes of the clock, and times around them
 check_samples.py      a definition, the figures of a sound batch, and its checks
@@ -33,6 +34,7 @@ long_history.py       a pipeline with thousands of batches
 machines.py           machines without a shared disk, on which runs of clicks start
 matrix/               aggregates of every type over hostile values, with their exact results
 named_columns.py      a pipeline whose columns have given names
+npm_packages.py       packages of npm
 object_servers/       servers of object stores, and stores on them
 on_cluster.py         all batches of clicks, on the cluster that a definition names
 on_sail.py            the next batches of clicks, on Sail

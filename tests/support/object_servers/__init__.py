@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import base64
 import email.utils
-import fcntl
 import hashlib
 import hmac
 import http.client
@@ -27,6 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.npm_packages import FETCHED, NoPackages, alone, npm_packages
 from windowlib.engines.jars import MissingJars, locked
 from windowlib.engines.setup_jars import fetch
 from windowlib.engines.setup_java import UnusableJava, find_java
@@ -35,7 +35,6 @@ from windowlib.storage.credentials import Access, Credentials
 from windowlib.storage.objects import Objects
 
 HERE = Path(__file__).parent
-FETCHED = HERE.parents[2] / ".servers"
 READY_S = 120
 BUCKET = "windowlib"
 ACCOUNT = "devstoreaccount1"
@@ -100,7 +99,7 @@ def free_port() -> int:
 def s3proxy(folder: Path) -> Iterator[Server]:
     """S3Proxy with an empty bucket. Raises NoServer."""
     try:
-        with _alone():
+        with alone():
             fetch(FETCHED / "s3proxy", locked(HERE / "s3proxy.lock"))
     except (MissingJars, UnusableJava) as error:
         raise NoServer(f"S3Proxy: {error}") from error
@@ -130,29 +129,10 @@ def azurite(folder: Path) -> Iterator[Server]:
 
 
 def _azurite_program() -> Path:
-    folder = FETCHED / "azurite"
-    program = folder / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        raise NoServer("Azurite: found no npm and node on PATH")
-    with _alone():
-        if not program.is_file():
-            folder.mkdir(exist_ok=True)
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(HERE / name, folder)
-            command = ["npm", "ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"]
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise NoServer(f"Azurite: npm could not fetch it: {done.stderr.strip()[-300:]}")
-    return program
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """One process of the tests at a time fetches."""
-    FETCHED.mkdir(exist_ok=True)
-    with (FETCHED / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    try:
+        return npm_packages("azurite", HERE, "azurite/dist/src/blob/main.js")
+    except NoPackages as error:
+        raise NoServer(f"Azurite: {error}") from error
 
 
 @contextmanager
