@@ -37,13 +37,13 @@ def test_each_check_states_its_failure_condition_owner_and_override(clicks):
     check(clicks, {**FIGURES, "batch_id": 8, "rows_late": 98, "late_rows_written": 98}, HISTORY)
     found = checks(clicks, NOW_MS)
     late = check_named(found, "events.late_share")
-    assert (late.severity, late.owner, late.bound, late.outcome) == ("warning", "data source", "0 to 0.05", "failed")
-    assert late.fails.startswith("It fails if late_share is above 0.05. Batch 8 failed: observed 0.1 ")
+    assert (late.severity, late.owner, late.bound, late.outcome) == ("warning", "data source", "0 % to 5 %", "failed")
+    assert late.fails.startswith("It fails if late_share is above 5 %. Batch 8 failed: observed 10 % ")
     assert late.override.endswith("under [checks]: max_late_share = …   (0 to 1, now 0.05)")
     assert [(one.batch_id, one.success) for one in late.seen] == [(8, False), (7, True)]
     assert late.observes[0] == "late_share: late events, as a share of admitted events"
     assert check_named(found, "unusable_share").fails == (
-        "It fails if unusable_share is above 0.02. Batch 8 had 0.011: 55 % of the bound."
+        "It fails if unusable_share is above 2 %. Batch 8 had 1.1 %: 55 % of the bound."
     )
     usual = check_named(found, "usual.rows_read")
     assert (usual.bound, usual.fails.startswith("It cannot fail now")) == ("none yet", True)

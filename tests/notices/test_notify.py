@@ -432,7 +432,7 @@ def test_a_warning_names_its_check_and_only_chosen_ones_are_sent(clicks, server)
     [notice] = server.got
     assert notice["situation"] == "warning.events.late_share"
     assert notice["command"] == to_paste("checks", clicks.file, "--explain", "events.late_share")
-    assert "observed 0.1 (98 of 980)." in notice["sentence"]
+    assert "observed 10 % (98 of 980)." in notice["sentence"]
     quiet = ("--until", "2d", "--reason", "known", "--who", "ann")
     unknown = ran("acknowledge", clicks.file, "warning.events.late_shares", *quiet)
     assert unknown.exit_code == 2

@@ -15,7 +15,8 @@ from windowlib.delta.tables import Tables
 from windowlib.pages.failed_checks import failed_check_sentences
 from windowlib.pages.history import histories, places
 from windowlib.pages.hours import Hour
-from windowlib.pages.plots import check_plot, days
+from windowlib.pages.plots.by_batch import check_plot
+from windowlib.pages.plots.by_hour import days
 from windowlib.pages.words import check_strip, strip_words
 from windowlib.quality.offending import INDEX
 from windowlib.quality.suite_files import JUDGED, OF_BATCH, OF_ROWS
@@ -64,26 +65,27 @@ def made(tmp_path: Path) -> Definition:
 def test_the_values_of_all_runs_are_shown_with_their_bounds(made: Definition) -> None:
     share = next(one for one in histories(made, BATCHES, []) if "max" in one.sentence)
     assert [(one.batches, one.result.success, one.result.observed) for one in share.spans] == [
-        ("32 to 60", True, "0.01"),
-        ("31", False, "0.5 (rows_read 131)"),
-        ("30", False, "0.5 (rows_read 130)"),
-        ("1 to 29", True, "0.01"),
+        ("32 to 60", True, "1 %"),
+        ("31", False, "50 % (rows_read 131)"),
+        ("30", False, "50 % (rows_read 130)"),
+        ("1 to 29", True, "1 %"),
     ]
     plot = check_plot(share)
     assert plot is not None
     assert len(plot.bars) == 60
     assert [number for number, bar in enumerate(plot.bars, 1) if bar.kind] == [30, 31]
-    assert plot.bars[29].title == "batch 30: 0.5 (rows_read 130), expected at most 0.1"
+    assert plot.bars[29].title == "batch 30: 50 % (rows_read 130), expected at most 10 %"
     assert plot.band is not None
-    assert plot.band.y == pytest.approx(plot.height * (1 - 0.1 / 0.5), abs=0.01)
-    assert plot.bars[0].y > plot.band.y > plot.bars[29].y == 0
+    assert plot.band.y == pytest.approx(plot.height * (1 - 0.1 / 0.6), abs=0.01)
+    assert plot.bars[0].y > plot.band.y > plot.bars[29].y > 0
+    assert plot.ticks == ["60 %", "40 %", "20 %", "0 %"]
 
 
 def test_each_bound_is_its_own_line(made: Definition) -> None:
     [share, _] = sorted(
         histories(made, [batch(2, 0.01, 0.2), batch(1, 0.01)], []), key=lambda one: "max" not in one.sentence
     )
-    assert [(one.batches, one.result.expected) for one in share.spans] == [("2", "at most 0.2"), ("1", "at most 0.1")]
+    assert [(one.batches, one.result.expected) for one in share.spans] == [("2", "at most 20 %"), ("1", "at most 10 %")]
 
 
 def test_the_author_s_checks_come_first_with_their_trend(made: Definition) -> None:
@@ -135,8 +137,9 @@ def test_checks_with_equal_sentences_are_each_shown(made: Definition) -> None:
     found = histories(made, batches, [])
     assert [[one.value for one in history.outcomes] for history in found] == [[0], [1], [2], [3]]
     said = list(failed_check_sentences(made, Tables(made.store), None, batches, 5, {}))
-    seen = [f"observed {count} unexpected among 9, since batch 1" for count in (0, 1)]
-    assert said == [f"Failed: The total is right: {one}" for one in seen]
+    assert said == [
+        f"Failed, observed {count} unexpected among 9: The total is right, since batch 1" for count in (0, 1)
+    ]
 
 
 def test_a_bound_that_moves_is_the_same_check(made: Definition) -> None:

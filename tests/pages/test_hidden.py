@@ -70,7 +70,7 @@ def test_a_key_is_in_no_title(folder: Path, spark: SparkSession) -> None:
         definition = hiding(folder, *hidden)
         found = pipeline(observe_pipeline(definition, NOW_MS))
         assert found.runs[0].title == f"{said} {key}"
-        assert found.decided[0].what == f"{said} {key}"
+        assert found.overview.decided[0].what == f"{said} {key}"
     assert not re.search(r"\bu\d\b", html.unescape(Path(report(definition, NOW_MS)).read_text(encoding="utf-8")))
 
 
@@ -82,7 +82,7 @@ def test_a_hidden_key_is_not_in_the_reason_of_an_abandoned_rerun(folder: Path, s
         advance(hiding(folder), lambda: spark, clock=clock, rerun=rerun)
     for names, is_shown in (((), True), (("user",), False)):
         definition = hiding(folder, *names)
-        [given_up] = pipeline(observe_pipeline(definition, NOW_MS)).decided
+        [given_up] = pipeline(observe_pipeline(definition, NOW_MS)).overview.decided
         assert given_up.what == "abandon batch 4"
         assert ("key u99" in given_up.reason) is is_shown
         assert ("u99" in Path(report(definition, NOW_MS)).read_text(encoding="utf-8")) is is_shown

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from tests.support import browser
 from windowlib.pages.last_day import HOURS, LastDay
 from windowlib.pages.overview import DECISION, CheckMark, Overview, in_order, unreadable
 from windowlib.pages.pipeline_state import State
@@ -30,7 +29,9 @@ def row(number: int) -> Overview:
         watermark_ms=NOW_MS,
         final_ms=NOW_MS - number * HOUR_MS,
         changed_ms=NOW_MS - chance.randrange(9 * HOUR_MS),
-        day=LastDay([chance.randrange(2_000) for _ in range(HOURS)], chance.random(), None if number % 2 else 0.25),
+        day=LastDay(
+            [chance.randrange(2_000) for _ in range(HOURS)], chance.randrange(100), 100, 1, 0 if number % 2 else 4
+        ),
         strip=[CheckMark(batch, "met", 0) for batch in range(20)],
         schedule="0 * * * *",
         owner="ann" if number == 7 else None,
@@ -52,18 +53,8 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[browser.Browser]:
-    with browser.browser() as found:
-        yield found
-
-
 @pytest.fixture
-def home(request: pytest.FixtureRequest, page_file: Path, without_rights: list[str]) -> Iterator[Page]:
-    """The page, opened. A machine without Chromium is named in the summary."""
-    if browser.installed() is None:
-        without_rights.append("the home page in a browser (no Chromium)")
-        pytest.skip("needs Chromium")
+def home(request: pytest.FixtureRequest, page_file: Path, _has_browser: None) -> Iterator[Page]:
     page = request.getfixturevalue("chromium").chromium.new_page(viewport={"width": 1280, "height": 900})
     requests = list[str]()
     page.on("request", lambda asked: requests.append(asked.url))

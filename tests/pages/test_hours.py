@@ -24,7 +24,7 @@ from windowlib.pages.gaps import HOUR_MS, step_ms
 from windowlib.pages.hours import CountingRule, Hour, hour_notes, hours
 from windowlib.pages.local_hours import clock_words
 from windowlib.pages.newest_rows import RecentRun
-from windowlib.pages.plots import days, gaps
+from windowlib.pages.plots.by_hour import days, gaps
 from windowlib.storage.disk import Disk
 
 KEYS = {part.where: {*part.keys} for part in PARTS}

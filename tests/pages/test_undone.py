@@ -165,10 +165,10 @@ def test_metrics_and_checks_leave_out_undone_batches(folder: Path, spark: SparkS
     rows = [{"id": f"x{number}", "user": None, "at_ms": START_MS, "value": 1} for number in range(5)]
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), folder / "incoming" / "9999.parquet")
     advance(definition, lambda: spark, clock=clock)
-    assert any("unusable" in one for one in facts(definition).overview.warnings)
+    assert any("unusable" in warning.sentence for warning in facts(definition).overview.warnings)
     rollback(definition, 3, "ann", "a wrong file", clock)
     assert gauges(definition) == before
     found = facts(definition)
-    assert not any("unusable" in one for one in found.overview.warnings)
+    assert not any("unusable" in warning.sentence for warning in found.overview.warnings)
     assert {mark.batch_id for mark in found.overview.strip} == {1, 2, 3}
     assert all(one.outcomes[-1].batch_id == 3 for one in found.checks)

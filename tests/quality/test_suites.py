@@ -63,7 +63,7 @@ def test_a_suite_that_great_expectations_stored_is_read(tmp_path: Path) -> None:
     suite.save()
     clicks = definition(tmp_path, checks='suites = "gx/expectations"')
     (failed,) = (one for one in check(clicks, FIGURES, HISTORY) if not one.success)
-    assert (failed.suite, failed.expected) == ("events", "0 to 0.001")
+    assert (failed.suite, failed.expected) == ("events", "0 % to 0.1 %")
 
 
 def test_the_package_holds_these_files() -> None:
@@ -127,7 +127,7 @@ def test_columns_follow_the_pipeline(tmp_path: Path, changed: dict[str, Any], co
 
 def test_sentences_contain_their_bounds(tmp_path: Path) -> None:
     sentences = [one.sentence for one in check(definition(tmp_path), FIGURES, HISTORY)]
-    assert "At most 0.05 of the admitted events were late (max_late_share)." in sentences
+    assert "At most 5 % of the admitted events were late (max_late_share)." in sentences
     assert not [sentence for sentence in sentences if "$" in sentence]
 
 

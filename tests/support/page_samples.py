@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.ledger.ledger import Rejected
@@ -27,6 +28,7 @@ from windowlib.storage.disk import Disk
 
 HOUR_MS = 3_600_000
 NOW_MS = 1_772_712_000_000  # 2026-03-05, noon UTC
+AS_OF_MS = NOW_MS + 10 * 60_000  # time of the pages
 HOURS = {"orders": 4, "clicks": 6, "payments": 2}  # files of a pipeline, one an hour; the newest arrived at NOW_MS
 SCRIPT = "<script>alert(1)</script>"
 DEFINITION = """
@@ -123,6 +125,11 @@ def all_of_them(folder: Path, hours: int | None = None) -> None:
     for name in (WELL, TROUBLE, WAITING):
         run(folder, name, hours or HOURS[name])
     definition(folder, NEW)
+
+
+def has_sail(request: pytest.FixtureRequest) -> bool:
+    """Tests if this process may run Sail: a process with a JVM needs another one for it."""
+    return bool(request.config.getoption("--engine") == "sail")
 
 
 if __name__ == "__main__":

@@ -18,10 +18,11 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import THIS, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import InvalidSpec
-from windowlib.quality.check import UNBOUNDED, Identity, bounds_in_words, identified, in_words, name_of, number_in_words
+from windowlib.quality.check import UNBOUNDED, Identity, bounds_in_words, identified, in_words, name_of
 from windowlib.quality.figure_words import meaning_of
 from windowlib.quality.figures import parameters
 from windowlib.quality.judge import check_suites
+from windowlib.quality.number_words import number_in_words
 from windowlib.quality.pipeline_suites import suites_of
 from windowlib.quality.suite_files import OF_ROWS, OWN_TESTS, Expectation, Suite
 from windowlib.quality.terms import Terms
@@ -206,7 +207,7 @@ def _fails(filled: Mapping[str, Any], judges: str, bound: str, newest: Sequence[
 
     >>> share, figures = {"column": "late_share", "min_value": 0.0, "max_value": 0.1}, "figures of a batch"
     >>> _fails(share, figures, "0 to 0.1", [CheckObservation(7, True, "0.025", 0.025)])
-    'It fails if late_share is above 0.1. Batch 7 had 0.025: 25 % of the bound.'
+    'It fails if late_share is above 10 %. Batch 7 had 2.5 %: 25 % of the bound.'
     >>> _fails({"column": "rows_unaccounted", "min_value": 0.0, "max_value": 0.0}, figures, "0", [])
     'It fails if rows_unaccounted is not 0. The check has judged no batch yet.'
     >>> _fails({"column": "timing", "value_set": ["late"]}, figures, "value_set=['late']", [])
@@ -237,7 +238,8 @@ def _newest(filled: Mapping[str, Any], judges: str, last: CheckObservation) -> s
         return f"Batch {last.batch_id} met the check: observed {last.observed}."
     low, high = _bound(filled.get("min_value")), _bound(filled.get("max_value"))
     near = f": {last.value / high:.0%} of the bound".replace("%", " %") if high and not low else ""
-    return f"Batch {last.batch_id} had {number_in_words(last.value)}{near}."
+    value = number_in_words(last.value, str(filled.get("column", "")))
+    return f"Batch {last.batch_id} had {value}{near}."
 
 
 def _is_open(expectation: Expectation, low: float | None, high: float | None) -> bool:
@@ -257,13 +259,13 @@ def _limits(filled: Mapping[str, Any]) -> str:
     if column is None or (low is None and high is None):
         return ""
     if low == high:
-        return f"{column} is not {number_in_words(low)}"
+        return f"{column} is not {number_in_words(low, column)}"
     under, over = (
         "not above" if filled.get("strict_min") else "below",
         "not below" if filled.get("strict_max") else "above",
     )
-    sides = [f"{under} {number_in_words(low)}"] * (low is not None and (high is None or low != 0))
-    return f"{column} is {' or '.join([*sides, *[f'{over} {number_in_words(high)}'] * (high is not None)])}"
+    sides = [f"{under} {number_in_words(low, column)}"] * (low is not None and (high is None or low != 0))
+    return f"{column} is {' or '.join([*sides, *[f'{over} {number_in_words(high, column)}'] * (high is not None)])}"
 
 
 def _override(definition: Definition, suite: Suite, expectation: Expectation) -> str:

@@ -7,7 +7,7 @@ Pages:
     render.py              facts as HTML
     words.py               numbers and times in words
     compiled.py            compiled templates in the cache folder
-    plots.py               shapes of the plots
+    plots/                 shapes of the plots
     metrics.py             gauges for a monitor, in the OpenMetrics format
 
 Facts:
@@ -19,6 +19,7 @@ Facts:
     newest_rows.py         newest rows of the ledger, newest files of a table
     balance.py             account of a batch: rows in and rows out
     changes/               changes of results since a moment, by day and cause
+    decided.py             reruns and decisions of operators
     days.py                days: final or not, results, headline values, changes
     day_counts.py          rows and headline values by day, from a file of a table
     hours.py               events and results by hour of event time

@@ -17,6 +17,7 @@ from windowlib.quality.figures import Figures
 from windowlib.quality.validations import Validated
 
 SHOWN = 3  # checks
+FAILED = "Failed, "  # begins a sentence
 GONE_NULL, UNUSABLE = "results_gone_null", "unusable_share"
 
 
@@ -29,12 +30,16 @@ def failed_check_sentences(
     times: Mapping[int, int],
 ) -> Iterator[str]:
     """Yields a sentence for each check that failed in the `recent` newest batches, newest failure first.
+    Of a batch, critical checks come first.
 
     `checked` are all batches with a stored outcome, newest first. `times` are commit times in ms, by batch.
     """
     failed = [failed_in_words(batch.suites, batch.figures) for batch in checked]
-    names = dict.fromkeys(name for outcomes in failed[:recent] for name in outcomes)
-    for name in list(names)[:SHOWN]:
+    critical_first = (
+        sorted(outcomes, key=lambda name: outcomes[name].severity != "critical") for outcomes in failed[:recent]
+    )
+    names = dict.fromkeys(name for outcomes in critical_first for name in outcomes)
+    for name in [*names][:SHOWN]:
         newest = next(number for number, outcomes in enumerate(failed) if name in outcomes)
         first = newest
         while first + 1 < len(failed) and name in failed[first + 1]:
@@ -50,7 +55,7 @@ def failed_check_sentences(
         elif figure == UNUSABLE:
             which = f" ({', '.join(_refused(checked[newest].figures))})"
         observed = without_examples(result.observed).partition(" (")[0]
-        yield f"Failed: {result.sentence.rstrip('.')}: observed {observed}{which}, {span}{until}"
+        yield f"{FAILED}observed {observed}{which}: {result.sentence.rstrip('.')}, {span}{until}"
     if (more := len(names) - SHOWN) > 0:
         yield f"{more} more {'check' if more == 1 else 'checks'} failed"
 

@@ -13,7 +13,8 @@ from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.changes.last_change import last_changed_ms
-from windowlib.pages.failed_checks import failed_check_sentences
+from windowlib.pages.decided import OperatorDecision, decided
+from windowlib.pages.failed_checks import FAILED, failed_check_sentences
 from windowlib.pages.last_day import LastDay, last_day
 from windowlib.pages.pipeline_state import ObservedPipeline, State, observe_pipeline, state_of
 from windowlib.publication.data_range import data_range
@@ -57,6 +58,14 @@ class CheckMark:
 
 
 @dataclass(frozen=True, slots=True)
+class PageWarning:
+    """Warning for an operator. `solved_at` is the id of the section of the pipeline's page that helps with it."""
+
+    sentence: str
+    solved_at: str
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """Row of a pipeline. Times are in ms.
 
@@ -65,6 +74,7 @@ class Overview:
     * `day` covers the batches of the last 24 hours, without undone batches.
     * `reason` is the first reason why an operator should look at the pipeline, in one line; empty if there is none.
     * `solved_at` is the id of the section of the pipeline's page that helps with it.
+    * `decided` has reruns and decisions of operators, newest first.
     * `changed_ms` is the time of the last change of results.
     * `weight` orders rows with warnings: one per recently failed check, `RECENT` per silent source or watermark far
       behind.
@@ -82,7 +92,8 @@ class Overview:
     day: LastDay = NO_DAY
     strip: Sequence[CheckMark] = ()
     schedule: str | None = None
-    warnings: Sequence[str] = ()
+    warnings: Sequence[PageWarning] = ()
+    decided: Sequence[OperatorDecision] = ()
     description: str = ""
     owner: str | None = None
     tags: Sequence[str] = ()
@@ -120,7 +131,7 @@ def overview(observed: ObservedPipeline) -> Overview:
     watermark_ms = commit.watermark_out_ms if commit else None
     strip = [mark(batch) for batch in observed.checked_in_force[:STRIP]]
     warnings = list(_warnings(observed, strip[:RECENT]))
-    helps = DECISION if state is State.WAITING else NOW if state is State.FAILING or not warnings else warnings[0][1]
+    first_place = warnings[0].solved_at if warnings and state is not State.FAILING else NOW
     return Overview(
         name=observed.definition.name,
         state=state,
@@ -134,15 +145,18 @@ def overview(observed: ObservedPipeline) -> Overview:
         day=last_day(observed.tail.in_force, observed.now_ms),
         strip=strip[::-1],
         schedule=observed.definition.airflow.schedule,
-        warnings=[sentence for sentence, _ in warnings],
+        warnings=warnings,
+        decided=decided(observed),
         weight=sum(check_mark.failed for check_mark in strip[:RECENT]) + RECENT * len(observed.still),
         description=observed.definition.description,
         owner=observed.definition.owner,
         tags=observed.definition.tags,
         reason=_reason(
-            [*([why] if state in BLOCKED else []), *(sentence for sentence, _ in warnings)], observed.status.error
+            _lines(state, why, [warning.sentence for warning in warnings]),
+            observed.status.error,
+            f"{observed.definition.source.store}/",
         ),
-        solved_at=helps,
+        solved_at=DECISION if state is State.WAITING else first_place,
     )
 
 
@@ -151,18 +165,36 @@ def unreadable(definition_name: str, why: str) -> Overview:
     return Overview(definition_name, State.FAILING, why, reason=_reason([why]))
 
 
-def _reason(lines: Sequence[str], error: LastError | None = None) -> str:
+def _lines(state: State, why: str, warnings: Sequence[str]) -> list[str]:
+    """Reasons why an operator should look, the most urgent first. A batch that waits has its first failed check.
+
+    >>> _lines(State.WAITING, "batch 4 was refused by its checks", ["Failed, observed 3: No null", "No new file"])
+    ['batch 4 was refused by its checks: observed 3: No null', 'No new file']
+    >>> _lines(State.CURRENT, "there is nothing left to read", ["No new file"])
+    ['No new file']
+    """
+    if state is State.WAITING and warnings and warnings[0].startswith(FAILED):
+        return [f"{why}: {warnings[0].removeprefix(FAILED)}", *warnings[1:]]
+    return [*([why] if state in BLOCKED else []), *warnings]
+
+
+def _reason(lines: Sequence[str], error: LastError | None = None, source: str = "/") -> str:
     r"""First line, and the number of further lines. An error begins with its sentence.
+
+    Files have paths relative to the address `source`, so that a narrow column shows their names.
 
     >>> _reason(["no access\nGrant it", "no new file for 9h"]), _reason([])
     ('no access (and 1 more)', '')
     >>> error = LastError("run", "no space left", 0, "/pipelines/clicks.toml")
     >>> _reason([error.words], error)
     'run failed: no space left'
+    >>> _reason(["/data/in/4.parquet is empty"], None, "/data/in/")
+    '4.parquet is empty'
     """
     if not lines:
         return ""
     first = lines[0].replace(error.words, f"{error.command} failed: {error.sentence}") if error else lines[0]
+    first = first.replace(source, "") if len(source) > 1 else first
     more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
     return f"{first.partition(chr(10))[0]}{more}"
 
@@ -199,20 +231,20 @@ def mark(batch: Validated) -> CheckMark:
     return CheckMark.of(batch.batch_id, [result["expectation_config"]["severity"] for result in batch.failed])
 
 
-def _warnings(observed: ObservedPipeline, newest: Sequence[CheckMark]) -> Iterator[tuple[str, str]]:
-    """Yields warnings for an operator that do not block the pipeline. Each has the id of the section that helps."""
+def _warnings(observed: ObservedPipeline, newest: Sequence[CheckMark]) -> Iterator[PageWarning]:
+    """Yields warnings for an operator that do not block the pipeline."""
     if observed.status.error and state_of(observed)[0] is not State.FAILING:
-        yield observed.status.error.words, NOW
+        yield PageWarning(observed.status.error.words, NOW)
     if (last := observed.status.verified) and last.outcome == "different":
-        yield f"verify found windows that differ from the source, as of batch {last.batch_id}", VERIFIED
+        yield PageWarning(f"verify found windows that differ from the source, as of batch {last.batch_id}", VERIFIED)
     if observed.status.removal:
-        yield observed.status.removal, NOW
+        yield PageWarning(observed.status.removal, NOW)
     if observed.status.migration:
-        yield observed.status.migration, NOW
-    yield from ((sentence, NOW) for sentence in observed.still)
+        yield PageWarning(observed.status.migration, NOW)
+    yield from (PageWarning(sentence, NOW) for sentence in observed.still)
     times = {run.batch_id: run.at_ms for run in observed.tail.runs}
     checked = observed.checked_in_force
     failed = failed_check_sentences(
         observed.definition, observed.tables, observed.ledger.commit, checked, len(newest), times
     )
-    yield from ((sentence, CHECKS) for sentence in failed)
+    yield from (PageWarning(sentence, CHECKS) for sentence in failed)

@@ -13,12 +13,12 @@ from windowlib.inspection.column_profiles import ColumnProfile, column_profiles
 from windowlib.inspection.late.what_if import WhatIf, what_if
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, Cut
-from windowlib.ledger.rows import BY_ITSELF
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.pages.balance import Account, accounts
 from windowlib.pages.changes.since_moment import ChangesSince, Moment, known_changes
 from windowlib.pages.days import Days, days
+from windowlib.pages.decided import request_title
 from windowlib.pages.gaps import step_ms
 from windowlib.pages.history import CheckHistory, CheckOutcome, anchor_of, histories, outcomes_of
 from windowlib.pages.hours import Hour, hour_notes, hours, newest_event_ms
@@ -30,7 +30,6 @@ from windowlib.pages.rows import LateHour, RefusedRows, TextRows, in_flight, lat
 from windowlib.pages.trends import Trend, trends
 from windowlib.pages.waiting_batch import rows_in_no_window
 from windowlib.publication.key import CannotLook
-from windowlib.reruns.preview_text import HIDDEN, title
 
 LISTED = 20  # runs
 LATE_READ = 50_000  # late events that the what-if reads
@@ -72,16 +71,6 @@ class ListedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorDecision:
-    """Request or decision of an operator."""
-
-    at_ms: int
-    what: str
-    who: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Pipeline:
     """Facts of the page. Times are in ms; `as_of_ms` is the time of observation."""
 
@@ -104,7 +93,6 @@ class Pipeline:
     refused: Sequence[RefusedRows]
     late: Sequence[LateHour]
     what_if: WhatIf | None
-    decided: Sequence[OperatorDecision]
     results: TextRows
     verified: LastVerification | None
     runs_looked_at: int
@@ -144,7 +132,6 @@ def pipeline(observed: ObservedPipeline, *, since: Moment | None = None, keep: b
         refused=refused_rows,
         late=late,
         what_if=_what_if(observed),
-        decided=_decided(observed),
         results=_results(observed, versions),
         verified=last_verification(definition, observed.status.verified),
         runs_looked_at=len(shown),
@@ -161,15 +148,8 @@ def _changes(observed: ObservedPipeline, by_day: Days, since: Moment | None, *, 
 
 
 def _listed(definition: Definition, run: RecentRun, check_mark: CheckMark | None) -> ListedRun:
-    what = _title(definition, run) or ("the end of the input: every window fires" if run.finished else None)
+    what = request_title(definition, run) or ("the end of the input: every window fires" if run.finished else None)
     return ListedRun(run, check_mark, accounts(run.figures), what)
-
-
-def _title(definition: Definition, run: RecentRun) -> str | None:
-    """Request or decision of an operator in words, without values that `[pages]` hides."""
-    if run.rerun:
-        return title(run.rerun, definition.source.key, definition.hidden)
-    return run.decision.title if run.decision else None
 
 
 def _profiles(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> list[ColumnProfile]:
@@ -201,26 +181,6 @@ def _waiting(observed: ObservedPipeline) -> WaitingBatch | None:
         approve=approve,
         abandon=abandon,
     )
-
-
-def _decided(observed: ObservedPipeline) -> list[OperatorDecision]:
-    """Reruns and decisions, newest first.
-
-    If `[pages]` hides columns, the list also hides reasons that windowlib itself gave, because they may list windows.
-    """
-    hides = bool(observed.definition.pages.hide)
-    actions = [
-        OperatorDecision(
-            action.at_ms, action.title, action.who, HIDDEN if hides and action.who == BY_ITSELF else action.reason
-        )
-        for action in observed.tail.actions
-    ]
-    requests = [
-        OperatorDecision(run.at_ms, what, request.who, request.reason)
-        for run in observed.tail.runs
-        if (request := run.rerun or run.decision) and (what := _title(observed.definition, run))
-    ]
-    return sorted([*actions, *requests], key=lambda decision: -decision.at_ms)[:LISTED]
 
 
 def _what_if(observed: ObservedPipeline) -> WhatIf | None:

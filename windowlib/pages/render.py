@@ -1,12 +1,14 @@
 """Facts as HTML. Every value is escaped, and styles are in the page. Nothing is loaded.
 
-The only script searches and sorts the table of the home page. Without scripts, that page shows the whole table.
+Scripts search and sort the table of the home page, and show the values of plots below the pointer. Without scripts,
+the pages show the whole table, and browsers show the values as tooltips.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -20,14 +22,17 @@ import jinja2
 from windowlib.definition.commands import to_paste
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.definition.plurals import counted
-from windowlib.definition.toml.durations import format_duration
+from windowlib.definition.toml.durations import UNITS, format_duration
 from windowlib.inspection.late.events import how_late
 from windowlib.pages.balance import REFUSED
 from windowlib.pages.compiled import TemplateCache
 from windowlib.pages.history import anchor_of
 from windowlib.pages.overview import Overview
 from windowlib.pages.pipeline import Pipeline
-from windowlib.pages.plots import check_plot, days, gaps, headline_plots, highest_hour, plot, sparkline
+from windowlib.pages.plots.by_batch import check_plot, plot
+from windowlib.pages.plots.by_day import headline_plots
+from windowlib.pages.plots.by_hour import days, gaps, top_of
+from windowlib.pages.plots.sparkline import sparkline
 from windowlib.pages.rows import TextRows
 from windowlib.pages.trends import Measure
 from windowlib.pages.words import (
@@ -51,8 +56,11 @@ from windowlib.pages.words import (
     strip_words,
     trend_words,
 )
-from windowlib.quality.check import number_in_words
+from windowlib.quality.number_words import number_in_words
 
+CODE = re.compile("(`[^`]+`)")
+DECISIONS, DAYS_OF_DECISIONS = 20, 14  # on the home page
+SCRIPTS = ("home.js", "plots.js")
 TEMPLATES = Path(__file__).with_name("templates")
 SECTIONS = (
     ("days", "Days"),
@@ -71,6 +79,16 @@ CHANGES: Mapping[str, Callable[..., str]] = {  # filters of values that changed
     "percent": percent,
     "signed": signed,
     "count_or_none": lambda value: f"{value:,}" if value else "",
+}
+TIMES: Mapping[str, Callable[..., str]] = {  # filters of times
+    "age": age,
+    "ago": ago,
+    "at": instant,
+    "day": day_words,
+    "hour": hour_words,
+    "minute": minute,
+    "moment": moment,
+    "range": range_words,
 }
 
 
@@ -113,6 +131,8 @@ def home_page(
 ) -> str:
     """Home page with a row for each pipeline. `next_runs` has the time of the next run by name, if it is known."""
     words = [row.shown_state for row in rows]
+    decisions = ((row.name, decision) for row in rows for decision in row.decided)
+    recent = (pair for pair in decisions if pair[1].at_ms > as_of_ms - DAYS_OF_DECISIONS * UNITS["d"])
     return _page(
         "home.html.jinja",
         as_of_ms,
@@ -122,6 +142,8 @@ def home_page(
         link=place.pipeline,
         airflow=place.airflow,
         next_runs=next_runs,
+        decisions=sorted(recent, key=lambda pair: -pair[1].at_ms)[:DECISIONS],
+        days_of_decisions=DAYS_OF_DECISIONS,
         script=_markup("home.js"),
     )
 
@@ -133,12 +155,12 @@ def problem_page(row: Overview, as_of_ms: int, place: PageLinks) -> str:
 
 def pipeline_page(facts: Pipeline, place: PageLinks, problem: str | None = None) -> str:
     """Page of one pipeline. `problem` is a problem with `place.since`."""
-    plots = [(trend, plot(trend, lambda value, trend=trend: measure(value, trend.measure))) for trend in facts.trends]  # type: ignore[misc]
+    plots = [(trend, plot(trend, facts.as_of_ms)) for trend in facts.trends]
     engine_plots = [(trend, shape) for trend, shape in plots if trend.is_of_engine]
     sections = [("decision", "Decide"), *SECTIONS] if facts.waiting else SECTIONS
     step_ms = facts.gap_step_ms
     by_events = bool(facts.hours) and facts.hours[0].events is not None
-    legend = [("events", "events in results"), ("flight", "in flight")] if by_events else [("results", "results")]
+    legend = [("", "events in results"), ("flight", "in flight")] if by_events else [("", "results")]
     return _page(
         "pipeline.html.jinja",
         facts.as_of_ms,
@@ -156,10 +178,11 @@ def pipeline_page(facts: Pipeline, place: PageLinks, problem: str | None = None)
         shown_change=facts.changes[0].title if place.since and not problem else "a day ago",
         plots=[pair for pair in plots if pair not in engine_plots],
         engine_plots=engine_plots,
-        headline_plots=[*headline_plots(facts.days)],
+        headline_plots=[*headline_plots(facts.days, facts.as_of_ms)],
         days=days(facts.hours),
         legend=[*legend, ("late", "late, in no window"), *([] if step_ms is None else [("gap", "gap")])],
-        highest_hour=highest_hour(facts.hours),
+        top_hour=top_of(facts.hours),
+        script=_markup("plots.js"),
         gaps=None if step_ms is None else gaps(facts.hours, step_ms),
         refused_words=REFUSED,
     )
@@ -171,12 +194,13 @@ def results_page(name: str, search: SearchResult, as_of_ms: int, place: PageLink
 
 
 def policy() -> str:
-    """Content-Security-Policy of every page: only our styles and script; forms lead back to the same site."""
-    style, script = (
-        base64.b64encode(hashlib.sha256(_text(name).encode()).digest()).decode() for name in ("page.css", "home.js")
+    """Content-Security-Policy of every page: only our styles and scripts; forms lead back to the same site."""
+    style, *scripts = (
+        f"'sha256-{base64.b64encode(hashlib.sha256(_text(name).encode()).digest()).decode()}'"
+        for name in ("page.css", *SCRIPTS)
     )
     return (
-        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:;"
+        f"default-src 'none'; style-src {style}; script-src {' '.join(scripts)}; img-src data:;"
         " form-action 'self'; base-uri 'none'"
     )
 
@@ -195,9 +219,6 @@ def _page(template: str, as_of_ms: int, place: PageLinks, **values: Any) -> str:
     )
 
 
-_TIMES = {"day": day_words, "hour": hour_words, "minute": minute, "moment": moment}  # filters of templates
-
-
 @lru_cache(maxsize=1)
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -209,12 +230,8 @@ def _environment() -> jinja2.Environment:
         bytecode_cache=TemplateCache(),
     )
     environment.filters |= {
-        **_TIMES,
         **CHANGES,
-        "at": instant,
-        "range": range_words,
-        "ago": ago,
-        "age": age,
+        **TIMES,
         "amount": amount,
         "difference": difference,
         "final_words": final_words,
@@ -235,17 +252,32 @@ def _environment() -> jinja2.Environment:
         "is_numeric": is_numeric,
         "anchor": anchor_of,
         "in_path": partial(quote, safe=""),
+        "with_code": with_code,
     }
     return environment
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _text(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
+def with_code(text: str) -> Any:
+    """Text with its parts between backticks as code, so that commands can be selected. Escapes the text.
+
+    >>> str(with_code("do `a < b`, then `c`; a `d"))
+    'do <code>a &lt; b</code>, then <code>c</code>; a `d'
+    """
+    from markupsafe import Markup, escape
+
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part[1:-1]) if CODE.fullmatch(part) else escape(part)
+        for part in CODE.split(text)
+    )
+
+
 def _markup(name: str) -> Any:
-    """Our style sheet or script as safe markup: it contains no user data."""
+    """Our style sheet or a script as safe markup: it contains no user data."""
     from markupsafe import Markup
 
     return Markup(_text(name))

@@ -16,6 +16,7 @@ Figures:
 
     figures.py          figures that the suites judge, and their bounds
     figure_words.py     phrase for each figure
+    number_words.py     numbers in words, shares in percent
     firings.py          number of windows that a batch fired
     bands.py            expected range of a figure, derived from its history
     baselines.py        expected ranges for this hour of the week

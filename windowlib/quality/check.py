@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from windowlib.quality.judge import judge_batch, start_judge
+from windowlib.quality.number_words import SHARE, number_in_words
 from windowlib.quality.suite_files import JUDGED, OF_ROWS
 from windowlib.quality.terms import Terms
 from windowlib.quality.validations import keep
@@ -181,17 +182,18 @@ def _figure_observation(outcome: Mapping[str, Any], figures: Figures) -> str:
     if (rows := figures.get(settings.get("among", ""))) is not None:
         return _among(outcome["expectation_config"]["kwargs"]["column"], result["observed_value"], rows)
     sources = ", ".join(f"{name} {figures[name]}" for name in settings.get("figures", ()) if name in figures)
-    return number_in_words(result.get("observed_value")) + (f" ({sources})" if sources else "")
+    column = outcome["expectation_config"]["kwargs"].get("column", "")
+    return number_in_words(result.get("observed_value"), column) + (f" ({sources})" if sources else "")
 
 
 def _among(figure: str, observed: float, rows: int) -> str:
     """Formats a number of rows, or a share of rows, among all rows.
 
     >>> _among("columns.revenue.min", 4.0, 4313), _among("late_share", 0.25, 4312)
-    ('4 of 4,313 rows', '0.25 (1,078 of 4,312)')
+    ('4 of 4,313 rows', '25 % (1,078 of 4,312)')
     """
-    if figure.endswith("_share"):
-        return f"{number_in_words(observed)} ({round(observed * rows):,} of {rows:,})"
+    if figure.endswith(SHARE):
+        return f"{number_in_words(observed, figure)} ({round(observed * rows):,} of {rows:,})"
     return f"{int(observed):,} of {rows:,} rows"
 
 
@@ -235,6 +237,8 @@ def bounds_in_words(arguments: Mapping[str, Any]) -> str:
     '0'
     >>> bounds_in_words({"min_value": 0, "max_value": 0.1})
     '0 to 0.1'
+    >>> bounds_in_words({"column": "late_share", "min_value": 0, "max_value": 0.1})
+    '0 % to 10 %'
     >>> bounds_in_words({"min_value": 4}), bounds_in_words({"column": "timing", "value_set": ["late"]})
     ('at least 4', "value_set=['late']")
     >>> bounds_in_words({"min_value": 4, "max_value": 9, "strict_max": True})
@@ -254,29 +258,17 @@ def bounds_in_words(arguments: Mapping[str, Any]) -> str:
 
 def _between(arguments: Mapping[str, Any], low: Any, high: Any) -> str:
     strict = [side for side in ("strict_min", "strict_max") if arguments.get(side)]
+    lowest, highest = (number_in_words(bound, str(arguments.get("column", ""))) for bound in (low, high))
     if low == high:
-        return number_in_words(low)
+        return lowest
     if low is not None and high is not None and not strict:
-        return f"{number_in_words(low)} to {number_in_words(high)}"
+        return f"{lowest} to {highest}"
     least, most = (
         "more than" if "strict_min" in strict else "at least",
         "less than" if "strict_max" in strict else "at most",
     )
-    sides = [f"{least} {number_in_words(low)}"] * (low is not None) + [f"{most} {number_in_words(high)}"] * (
-        high is not None
-    )
+    sides = [f"{least} {lowest}"] * (low is not None) + [f"{most} {highest}"] * (high is not None)
     return " and ".join(sides)
-
-
-def number_in_words(value: Any) -> str:
-    """Formats a number without needless digits, and other values with `str`.
-
-    >>> number_in_words(3.0), number_in_words(0.123456789), number_in_words(None)
-    ('3', '0.123457', 'None')
-    """
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else f"{value:.6g}"
-    return str(value)
 
 
 def _exceptions(outcome: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 from windowlib.model.errors import InvalidSpec
+from windowlib.quality.number_words import SHARE, number_in_words
 from windowlib.quality.terms import Terms
 
 OF_BATCH, OF_RERUN, OF_ROWS = JUDGES = ("figures of a batch", "figures of a rerun", "rows of results")
@@ -229,18 +230,20 @@ def _filled(expectation: Expectation, blanks: SuitePlaceholders) -> Expectation:
         kwargs["column_list"] = [column for name in columns for column in blanks.columns.get(name, (name,))]
     sentence = expectation.config.get("description") or ""
     must_be_known(f"{expectation.place}: numbers of the description", IN_SENTENCE.findall(sentence), parameters)
-    sentence = IN_SENTENCE.sub(lambda name: _number(parameters[name[1]]), sentence)
+    sentence = IN_SENTENCE.sub(lambda name: _number(parameters[name[1]], name[1]), sentence)
     # An `id` would tie the expectation to a store.
     config = {name: value for name, value in expectation.config.items() if name != "id"}
     return replace(expectation, config={**config, "kwargs": kwargs, "description": sentence or None})
 
 
-def _number(value: float | None) -> str:
-    """Formats a number for a sentence.
+def _number(value: float | None, name: str) -> str:
+    """Formats a parameter for a sentence.
 
-    >>> _number(0.05), _number(60), _number(None)
-    ('0.05', '60', 'any number')
+    >>> _number(0.05, "max_late_share"), _number(60, "windows_fired_high"), _number(None, "max_late_share")
+    ('5 %', '60', 'any number')
     """
+    if value is not None and name.endswith(SHARE):
+        return number_in_words(value, name)
     return "any number" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
