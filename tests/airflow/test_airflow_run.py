@@ -3,6 +3,7 @@
 windowlib is installed from the wheel in its own environment. The user has copied only the files of `dags/`.
 """
 
+import io
 import json
 import re
 import shutil
@@ -19,9 +20,11 @@ import pytest
 from docs import local_airflow
 from tests.support.disks import folder_of
 from tests.support.installed import PROJECT, SESSIONS, built, environment, hostile
+from tests.support.object_servers import Server
 from tests.support.strategies import ALL
 from windowlib.definition.definition import load_definition
 from windowlib.publication.readers import read_table, table_versions
+from windowlib.storage.objects import Objects
 
 Airflow = Callable[..., str]
 
@@ -105,6 +108,26 @@ def test_a_second_run_changes_nothing(folder: Path, airflow: Airflow) -> None:
     assert "nothing to do: no new file, and no window that the watermark has passed" in printed
     assert "nothing was planned: nothing was changed" in printed
     assert table_versions(definition) == versions
+
+
+def test_the_dag_runs_in_an_object_store_with_a_connection(folder: Path, airflow: Airflow, s3_server: Server) -> None:
+    """The connection is in Airflow's database, and nothing else leads to the store."""
+    place = Objects(s3_server.bucket, "airflow", s3_server)
+    table = io.BytesIO()
+    pq.write_table(pa.table({"user": ["a", "a", "b"], "ts": [0, 10, 100]}), table)
+    place.put("incoming/1.parquet", table.getvalue())
+    text = SAIL.replace('"warehouse"', f'"{place}/warehouse"').replace('"incoming"', f'"{place}/incoming"')
+    text = text.replace('"small"', '"stored"') + '[airflow]\nconnection = "shop"\n'
+    (folder / "stored.toml").write_text(text, encoding="utf-8")
+    extra = {"endpoint_url": s3_server.endpoint, "region_name": "us-east-1"}
+    connection = {"conn_type": "aws", "login": "key-of-tests", "password": "secret-of-tests", "extra": extra}
+    printed = airflow("connections", "add", "shop", "--conn-json", json.dumps(connection))
+    printed += airflow("dags", "test", "windows_stored")
+    assert "  read 3  admitted 3  quarantined 0" in printed
+    assert "secret-of-tests" not in printed
+    assert b"windows_stored" in (place.get("warehouse/stored/pages/index.html") or b"")
+    sources = [one["name"] for one in _lineage(folder, "advance")["inputs"]]
+    assert sources == [f"{place}/incoming"]
 
 
 def _lineage(folder: Path, task: str) -> dict[str, Any]:

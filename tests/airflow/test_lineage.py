@@ -10,7 +10,7 @@ from openlineage.client.serde import Serde
 
 from tests.support.check_samples import FIGURES, HISTORY, check
 from tests.support.clicks import CLICKS, clicks
-from windowlib.airflow.lineage import LineageTask, lineage
+from windowlib.airflow.lineage import LineageTask, lineage, newest_checks
 
 BATCHES = [{"rows_read": 5, "results_rows_written": 3, "late_rows_written": 1}, {"rows_read": 2}]
 
@@ -20,7 +20,7 @@ def reported(folder: Path, text: str = CLICKS, batches: Any = BATCHES) -> tuple[
     definition = clicks(folder, 0, text)
     late = {"rows_late": 110, "late_rows_written": 110, "events_in_state_after": 770, "events_in_state_written": 770}
     check(definition, {**FIGURES, **late}, HISTORY)
-    found = lineage(definition, batches)
+    found = lineage(definition, batches, newest_checks(definition.store, definition.pages))
     read, *written = (json.loads(Serde.to_json(one)) for one in (*found.inputs, *found.outputs))
     return read, {Path(one["name"]).name: one for one in written}
 
@@ -81,4 +81,4 @@ def test_a_batch_that_was_refused_has_no_rows(tmp_path: Path) -> None:
 
 
 def test_a_task_without_a_definition_reports_nothing() -> None:
-    assert LineageTask().get_openlineage_facets_on_complete(None) is None
+    assert LineageTask(task_id="advance", command=[]).get_openlineage_facets_on_complete(None) is None

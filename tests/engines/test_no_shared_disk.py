@@ -1,4 +1,4 @@
-"""A Spark Connect server that shares no disk with its clients: source and warehouse are in S3."""
+"""A cluster and a Spark Connect server that share no disk with the driver: source and warehouse are in S3."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.clicks import CLICKS, COMPARED, clicks, events, tables
+from tests.support.clusters import section, standalone_cluster
 from tests.support.connect_server import ConnectServer
 from tests.support.machines import APART, KILLED, PROJECT, Machine
 from tests.support.object_servers import Server
 from tests.support.stored_pipelines import StoredClicks, reach
+from windowlib.airflow.commands import advance_command
+from windowlib.airflow.connections.access import load_pipeline
+from windowlib.airflow.job import Job
 from windowlib.publication.publish import STAGING
+from windowlib.storage import clients
 
 FILES = 2
 Tables = dict[str, list[str]]
@@ -24,8 +29,16 @@ SAME = [name for name in COMPARED if name != "source_files"]  # it holds the tim
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.long("a server with S3A and two clients; Sail runs in S3 in make test"),
+    pytest.mark.long("a cluster, a server and a JVM for each run; Sail runs in S3 in make test"),
 ]
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    """Address of a standalone cluster."""
+    (tmp_path / "cluster").mkdir()
+    with standalone_cluster(tmp_path / "cluster") as address:
+        yield address
 
 
 @pytest.fixture
@@ -64,6 +77,33 @@ def apart(without_rights: list[str], request: pytest.FixtureRequest) -> None:
     if subprocess.run([*APART, "true"], capture_output=True, check=False).returncode:
         without_rights.append(f"{request.node.name}: processes that see no others (unshare --pid)")
         pytest.skip("needs the right to make PID namespaces")
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_driver_of_a_cluster_needs_nothing_of_another_driver(
+    master: str, stored: StoredClicks, s3_server: Server, s3_jars: list[Path], expected: Tables, tmp_path: Path
+) -> None:
+    definition = CLICKS + section(master)
+    killed_and_finished(stored, definition, s3_jars, expected, tmp_path, s3_server.variables())
+
+
+def test_a_task_of_airflow_submits_a_batch_with_its_connection(
+    master: str, stored: StoredClicks, s3_server: Server, s3_jars: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver finds the storage by the connection alone."""
+    stored.definition(f'{CLICKS}[airflow]\nconnection = "shop"\n{section(master)}')
+    for name in s3_server.variables():
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(clients, "_clients", {})
+    extra = {"endpoint_url": s3_server.endpoint, "region_name": "us-east-1"}
+    keys = {"login": "key-of-tests", "password": "secret-of-tests"}
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP", json.dumps({"conn_type": "aws", **keys, "extra": extra}))
+    definition = load_pipeline(stored.folder / "clicks.toml")
+    command = advance_command(definition)
+    assert Path(command[0]).name == "spark-submit"
+    assert all(str(jar) in ",".join(command) for jar in s3_jars)
+    batches = Job(task_id="advance", command=command, connection="shop").execute({})
+    assert [batch["rows_read"] for batch in batches] == [len(events(number)) for number in range(1, FILES + 1)]
 
 
 @pytest.mark.usefixtures("apart")

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk import Context
+
 from windowlib.airflow.connections.access import load_pipeline
+from windowlib.airflow.job import Job, Record
 from windowlib.contract.result_tables import LOCAL_BOUNDS, RESULT_COLUMNS
 from windowlib.definition.definition import Definition
 from windowlib.definition.sql.aggregates import columns_used
 from windowlib.definition.toml.file import Pages
+from windowlib.model.errors import WindowError
 from windowlib.model.geometry import geometry_of
 from windowlib.plans.aggregates.aggregate_set import AggregateSet
 from windowlib.quality.check import CheckResult, column_of
@@ -23,8 +27,6 @@ from windowlib.storage.store import Store
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.facet_v2 import column_lineage_dataset
-
-    from windowlib.airflow.job import Record
 
 NAMESPACE = "file"  # OpenLineage's name for the files of a machine
 ROWS = {
@@ -38,29 +40,45 @@ OF_SOURCE = "events"  # the suite of checks on the input
 SEVERITIES = {"critical": "error"}  # all others are "warn"
 
 
-class LineageTask:
-    """Task with lineage. `file` is the definition of its pipeline, `published_batches` are outcomes of batches."""
+class LineageTask(Job):
+    """Task with lineage. `file` is the definition of its pipeline, `published_batches` are outcomes of batches.
+
+    The provider asks for the lineage in a forked process, which cannot read an object store. So the `checks` of the
+    newest batch are read as soon as the command has ended.
+    """
 
     file: str | None = None
     published_batches: Sequence[Record] = ()
+    checks: Sequence[CheckResult] = ()
+
+    def run_command(self, context: Context | None = None) -> tuple[list[Record], list[str], int]:
+        ended = super().run_command(context)
+        if self.file is not None:
+            definition = load_pipeline(self.file)
+            try:
+                self.checks = newest_checks(definition.store, definition.pages)
+            except (OSError, WindowError) as error:
+                self.log.warning("the lineage of this task has no checks, since they cannot be read: %s", error)
+        return ended
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
         """Lineage of the task. The provider calls it after the task has succeeded or failed."""
         if self.file is None:
             return None
-        return lineage(load_pipeline(self.file), self.published_batches)
+        return lineage(load_pipeline(self.file), self.published_batches, self.checks)
 
 
-def lineage(definition: Definition, batches: Sequence[Record]) -> OperatorLineage[Any, Any]:
+def lineage(
+    definition: Definition, batches: Sequence[Record], checks: Sequence[CheckResult]
+) -> OperatorLineage[Any, Any]:
     """Lineage of `batches`, outcomes of batches: the source as input, the tables for readers as outputs.
 
-    Without batches, for example after a refused batch, the lineage has no counts. It always has the newest checks.
+    Without batches, for example after a refused batch, the lineage has no counts. It always has the newest `checks`.
     """
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.event_v2 import InputDataset, OutputDataset
     from openlineage.client.facet_v2 import input_statistics_input_dataset, output_statistics_output_dataset
 
-    checks = newest_checks(definition.store, definition.pages)
     statistics = input_statistics_input_dataset.InputStatisticsInputDatasetFacet
     read = InputDataset(
         NAMESPACE,

@@ -102,7 +102,7 @@ def _waiting(file: str, batch_id: int, decide: str, asking: str | None) -> str:
     return waits_for_decision(load_pipeline(file), batch_id, decide, asking)
 
 
-class Advance(LineageTask, Job):
+class Advance(LineageTask):
     """Runs the planned batch and the batches after it, and updates the asset of the results.
 
     Is skipped if nothing is planned or new. Returns its outcome in a line. XCom `batches` has the outcome of each
