@@ -39,10 +39,11 @@ KINDS = {
     "hourly": 'type = "tumbling"\nevery = "1 hour"',
     "sliding": 'type = "sliding"\nsize = "2 days"\nevery = "1 day"',
     "cumulating": 'type = "cumulating"\nmax_size = "1 day"\nstep = "6 hours"',
+    "processing": 'type = "tumbling"\nevery = "1 day"\ntime = "processing"',
     "general": 'type = "tumbling"\nevery = "1 day"\ntrigger = { type = "count", n = 30 }',
 }
 CASES = (
-    *(("Europe/Berlin", kind) for kind in KINDS),
+    *(("Europe/Berlin", kind) for kind in KINDS if kind != "processing"),
     *((zone, "tumbling") for zone in ("Australia/Lord_Howe", "America/St_Johns", "Pacific/Apia", "Africa/Monrovia")),
 )
 
@@ -53,7 +54,8 @@ def pipeline(folder: Path, zone: str, kind: str) -> Definition:
     The second file has an event from before the change that is in time. That of the third file is too late.
     """
     head, _, _ = CLICKS.partition("[window]")
-    window = f'{KINDS[kind]}\ntime_zone = "{zone}"\nallowed_lateness = "2h"'
+    lateness = "" if kind == "processing" else 'allowed_lateness = "2h"'
+    window = f'{KINDS[kind]}\ntime_zone = "{zone}"\n{lateness}'
     definition = clicks(folder, 0, f'{head}[window]\n{window}\n[aggregates]\nclicks = "count(*)"\n')
     times = times_of(zone)
     late_ms = times[0] if kind == "sliding" else change_ms(zone) - HOUR_MS
@@ -111,6 +113,21 @@ def test_results_have_local_times_across_a_clock_change(
     assert_local_times(read_table(definition, "result_changes").to_pylist(), zone)
     assert verify(definition, VerifyRequest(), spark, clock).differences == []
     assert_explained(definition, after, time_of(late[0]["event_time"]))
+
+
+def test_windows_of_processing_time_have_local_times(spark: SparkSession, tmp_path: Path) -> None:
+    """Their bounds are around the times of the runs, far from the event times."""
+    zone, now_ms = "Europe/Berlin", [change_ms("Europe/Berlin") - HOUR_MS]
+    definition = pipeline(tmp_path, zone, "processing")
+    (tmp_path / "incoming" / "3.parquet").unlink()
+    for _ in range(2):
+        advance(definition, lambda: spark, clock=lambda: now_ms[0])
+        now_ms[0] += 48 * HOUR_MS
+        arrive(tmp_path, 3, [{"id": "last", "user": "ann", "at_ms": now_ms[0], "value": 1}])
+    [row] = rows_of(definition)
+    assert_local_times([row], zone)
+    assert row["window_start"] < CHANGES[zone] < row["window_end"]
+    assert [row[bound][19:] for bound in ("window_start_local", "window_end_local")] == ["+01:00", "+02:00"]
 
 
 def by_date(zone: str) -> list[tuple[datetime, int]]:

@@ -25,6 +25,7 @@ from tests.support.zones import assert_local_times
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
+from windowlib.definition.toml.durations import LONGEST_MS
 from windowlib.model.assigners import Assigner, DynamicSession, Session
 from windowlib.model.geometry import geometry_of
 from windowlib.model.watermark import MAX_WATERMARK
@@ -139,7 +140,7 @@ def in_calendar(case: CalendarCase, history: History, beside_ms: Sequence[int]) 
     return replace(
         history,
         assigner=case.assigner,
-        latenesses_ms=[units * lateness_ms for lateness_ms in history.latenesses_ms],
+        latenesses_ms=[min(units * lateness_ms, LONGEST_MS) for lateness_ms in history.latenesses_ms],
         out_of_orderness_ms=units * history.out_of_orderness_ms,
         state_partition_ms=units * min(history.state_partition_ms, 20),
         batches=[

@@ -102,6 +102,7 @@ def test_a_rerun_of_a_range(spark: Any, drawn: Drawn, data: st.DataObject) -> No
             check_rerun(played, Asked(from_ms, from_ms + data.draw(st.integers(1, 60))))
 
 
+@pytest.mark.both
 @examples(2, 25)
 @given(drawn=calendar_pipelines(), data=st.data())
 def test_a_rerun_of_windows_of_a_calendar(spark: Any, drawn: tuple[CalendarCase, Drawn], data: st.DataObject) -> None:
