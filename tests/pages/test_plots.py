@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from itertools import pairwise
 
@@ -13,8 +14,11 @@ from hypothesis import strategies as st
 from windowlib.definition.toml.durations import UNITS
 from windowlib.pages.day_counts import Headline, Number
 from windowlib.pages.days import Day, Days
+from windowlib.pages.hours import Hour
 from windowlib.pages.plots.by_batch import plot
 from windowlib.pages.plots.by_day import headline_plots
+from windowlib.pages.plots.by_hour import days as by_hour
+from windowlib.pages.plots.by_hour import usual_hour
 from windowlib.pages.plots.scale import ticks
 from windowlib.pages.trends import Measure, Trend, TrendPoint
 
@@ -67,3 +71,14 @@ def test_a_trend_has_times_units_and_hover_values() -> None:
     assert shown.ticks == ["2h", "1h", "0 s"]
     assert shown.labels == ("2 Jan 00:00", "12 Jan 00:00")
     assert (shown.bars[0].title, shown.bars[-1].kind) == ("batch 1, 2 Jan 00:00: 10m", "unusual")
+
+
+def test_hours_have_their_usual_band() -> None:
+    hours = [Hour(number * UNITS["h"], 5, 10 + number % 3, 0, 0, is_gap=False) for number in range(24)]
+    flight = replace(hours[-1], events=15, in_flight=3)
+    assert usual_hour([*hours, flight]) == usual_hour(hours)
+    [day] = by_hour([*hours[:-1], flight])
+    assert day.band is not None
+    assert day.band.width == day.width == 240
+    assert 0 < day.band.y < day.band.y + day.band.height <= 44
+    assert usual_hour(hours[:5]) is None

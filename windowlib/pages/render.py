@@ -31,7 +31,7 @@ from windowlib.pages.overview import Overview
 from windowlib.pages.pipeline import Pipeline
 from windowlib.pages.plots.by_batch import check_plot, plot
 from windowlib.pages.plots.by_day import headline_plots
-from windowlib.pages.plots.by_hour import days, gaps, top_of
+from windowlib.pages.plots.by_hour import days, gaps, top_of, usual_hour
 from windowlib.pages.plots.sparkline import sparkline
 from windowlib.pages.rows import TextRows
 from windowlib.pages.trends import Measure
@@ -161,6 +161,10 @@ def pipeline_page(facts: Pipeline, place: PageLinks, problem: str | None = None)
     step_ms = facts.gap_step_ms
     by_events = bool(facts.hours) and facts.hours[0].events is not None
     legend = [("", "events in results"), ("flight", "in flight")] if by_events else [("", "results")]
+    hour_band = usual_hour(facts.hours)
+    further = [("late", "late, in no window")]
+    further += [] if step_ms is None else [("gap", "gap")]
+    further += [("band", "usual in an hour")] if hour_band else []
     return _page(
         "pipeline.html.jinja",
         facts.as_of_ms,
@@ -180,8 +184,9 @@ def pipeline_page(facts: Pipeline, place: PageLinks, problem: str | None = None)
         engine_plots=engine_plots,
         headline_plots=[*headline_plots(facts.days, facts.as_of_ms)],
         days=days(facts.hours),
-        legend=[*legend, ("late", "late, in no window"), *([] if step_ms is None else [("gap", "gap")])],
+        legend=[*legend, *further],
         top_hour=top_of(facts.hours),
+        hour_band=hour_band,
         script=_markup("plots.js"),
         gaps=None if step_ms is None else gaps(facts.hours, step_ms),
         refused_words=REFUSED,
