@@ -6,17 +6,14 @@ import asyncio
 import base64
 import hashlib
 import html
-import json
 import os
 import re
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import parse_qs, urlsplit
 from urllib.request import Request, urlopen
 
@@ -24,6 +21,7 @@ import pytest
 
 from docs import local_airflow
 from tests.airflow.by_hand import RUN, made_by_hand
+from tests.airflow.served import served, token
 from tests.support import browser
 from tests.support.clicks import CLICKS, arrive, clicks, events
 from tests.support.disks import folder_of
@@ -82,6 +80,8 @@ def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Get:
         headers: dict[str, str] | None = None,
     ):
         monkeypatch.setattr(plugin, "may_read", lambda user, dag: dag in reads)
+        monkeypatch.setattr(plugin, "may_decide", lambda user, dag: False)
+        monkeypatch.setattr(plugin, "may_start", lambda user, dag: False)
         monkeypatch.setattr(plugin, "next_run", {"windows_clicks": "tomorrow"}.__getitem__)
         monkeypatch.setattr(plugin.app, "dependency_overrides", {plugin.logged_in: lambda: "ann"} if logged_in else {})
 
@@ -106,7 +106,8 @@ def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Get:
         ("/clicks/", 200, '<a href="../../dags/windows_clicks">its DAG</a>'),
         ("/clicks/", 200, '<a href="../../dags/windows_clicks/runs">its runs</a>'),
         ("/clicks/?since=yesterday", 200, "The first run makes the first batch"),
-        ("/clicks/results", 200, "No result matches among the newest."),
+        ("/clicks/results", 200, "There is no result yet."),
+        ("/clicks/results?key.user=u1", 200, "No result matches among the newest."),
         ("/clicks/results?from=yesterday", 200, "is not a time"),
         ("/clicks/results?key.user=%3Cscript%3E", 200, 'value="&lt;script&gt;"'),
         ("/any_file/", 404, "no pipeline 'any_file' that you may see"),
@@ -322,54 +323,6 @@ def test_a_batch_links_to_the_run_of_airflow_that_made_it_and_one_made_by_hand_t
 
 
 # -- a real Airflow ---------------------------------------------------------------------------------------------------
-
-AUTH = """
-from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
-
-class Auth(SimpleAuthManager):
-    def is_authorized_dag(self, *, method, user, access_entity=None, details=None):
-        return user.username == "admin" or details is not None and details.id == "windows_orders"
-"""
-
-
-@contextmanager
-def served(folder: Path, port: int) -> Iterator[str]:
-    """API server of a real Airflow, whose user `ann` may read one DAG."""
-    home = local_airflow.home(folder)
-    home.mkdir(parents=True)
-    (folder / "restricted_auth.py").write_text(AUTH, encoding="utf-8")
-    (home / "passwords.json").write_text(json.dumps({"admin": "admin", "ann": "ann"}), encoding="utf-8")
-    settings = local_airflow.environment(folder, port) | {
-        "WINDOWLIB_PIPELINES": str(folder),
-        "PYTHONPATH": os.pathsep.join([str(folder), str(PROJECT)]),
-        "AIRFLOW__CORE__AUTH_MANAGER": "restricted_auth.Auth",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,ann:viewer",
-    }
-    environment = {name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"} | settings
-    airflow = str(local_airflow.BIN / "airflow")
-    subprocess.run([airflow, "db", "migrate"], env=environment, check=True, capture_output=True)
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen([airflow, "api-server"], env=environment, stdout=log, stderr=log, process_group=0)
-        try:
-            address, deadline = f"http://127.0.0.1:{port}", time.monotonic() + 120
-            while True:
-                try:
-                    urlopen(f"{address}/api/v2/version", timeout=5).close()
-                    break
-                except URLError:
-                    assert time.monotonic() < deadline, (folder / "log").read_text(encoding="utf-8")[-2000:]
-                    time.sleep(0.5)
-            yield address
-        finally:
-            os.killpg(server.pid, 15)
-            server.wait(30)
-
-
-def token(address: str, user: str) -> str:
-    asked = json.dumps({"username": user, "password": user}).encode()
-    request = Request(f"{address}/auth/token", asked, {"content-type": "application/json"})
-    with urlopen(request) as answer:
-        return str(json.load(answer)["access_token"])
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from playwright.sync_api import sync_playwright
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser as Chromium
+    from playwright.sync_api import Page
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 DESKTOP, PHONE = (1280, 800), (390, 844)
@@ -90,6 +91,16 @@ class Browser:
         found = opened.value.url
         profile.close()
         return found
+
+    @contextmanager
+    def page(self, cookies: Sequence[dict[str, Any]] = ()) -> Iterator[tuple[Page, list[str]]]:
+        """A page to act on, and the addresses that it requests."""
+        profile, requests = self.chromium.new_context(), list[str]()
+        profile.add_cookies([*cookies])  # type: ignore[list-item]
+        page = profile.new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        yield page, requests
+        profile.close()
 
 
 @contextmanager

@@ -35,6 +35,7 @@ Notices and lineage:
 Pages:
 
     plugin.py            plugin that serves the pages to logged-in users
+    web/                 actions on the pages, with the permissions of Airflow
     live_pages.py        pages rendered on request, and their cache
     addresses.py         URLs of the pages
 """

@@ -15,28 +15,55 @@ from urllib.parse import quote
 
 from windowlib.airflow.pipelines import BrokenPipelines, dag_id
 from windowlib.batches.planning import ledger_of
+from windowlib.definition.commands import naming
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import continues, of_tables
 from windowlib.definition.toml.source import Source
 from windowlib.delta.tables import Tables
 from windowlib.inspection.lineage.cuts import EVER, asked_range
 from windowlib.ledger import last_error
+from windowlib.ledger.set_aside_files import files_set_aside
 from windowlib.model.errors import WindowError
 from windowlib.pages.changes.since_moment import moment_of
 from windowlib.pages.overview import Overview, overviews, unreadable
-from windowlib.pages.pipeline import pipeline
+from windowlib.pages.pipeline import Pipeline, pipeline
 from windowlib.pages.pipeline_state import observe_pipeline
-from windowlib.pages.render import PageLinks, SearchResult, home_page, pipeline_page, problem_page, results_page
-from windowlib.pages.rows import ResultFilter, TextRows, results
+from windowlib.pages.render import (
+    PageLinks,
+    explain_page,
+    home_page,
+    pipeline_page,
+    problem_page,
+    rerun_page,
+    results_page,
+    set_aside_page,
+)
+from windowlib.pages.rows import KEY, ResultFilter, TextRows, results
+from windowlib.pages.served.explained import explained_result
+from windowlib.pages.served.forms import RerunForm, set_aside_form
+from windowlib.pages.served.search import ExplainSearch, SearchResult
 
 FRESH_MS = 30_000
 DAGS = "../../dags"  # from the page of a pipeline
-KEY = "key."  # begins the names of form fields for key columns
 HOME = PageLinks(pipeline=lambda name: f"{name}/", home=None, airflow="../", is_static=False)
-PIPELINE = PageLinks(pipeline=lambda name: f"../{name}/", home="../", results="results", dags=DAGS, is_static=False)
-RESULTS = PageLinks(pipeline=lambda name: f"../{name}/", home="./", is_static=False)
+INSIDE = PageLinks(
+    pipeline=lambda name: f"../{name}/", home="./", results="results", dags=DAGS, explain="explain", is_static=False
+)  # links of pages below the page of a pipeline
+PIPELINE = replace(INSIDE, home="../")
 
 Kept = TypeVar("Kept")
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Actions on a pipeline that a user may do: answer its open `question`, decide about files, start reruns."""
+
+    question: str | None = None
+    decides: bool = False
+    reruns: bool = False
+
+
+NOTHING_ALLOWED = Allowed()
 
 
 @dataclass(slots=True)
@@ -61,14 +88,15 @@ class Cache(Generic[Kept]):
 
 
 def _fingerprint(definition: Definition, now_ms: int) -> tuple[object, ...]:
-    """State that the page of a pipeline depends on: the ledger, a run in progress, the last error, the definition."""
+    """State that the page of a pipeline depends on: ledger, run in progress, files set aside, error, definition."""
     ledger = ledger_of(definition, lambda: now_ms)
     state = ledger.state()
     claim = state.claim
     at_work = ledger.holder(claim) if claim and not claim.released else None
     error = last_error.last(definition.store)
     written_ns = definition.file.stat().st_mtime_ns
-    return state.version, at_work is not None, error, written_ns, definition.store.url
+    aside = tuple(sorted(files_set_aside(definition.store)))
+    return state.version, at_work is not None, aside, error, written_ns, definition.store.url
 
 
 def _row(definition: Definition, now_ms: int) -> Overview:
@@ -76,15 +104,22 @@ def _row(definition: Definition, now_ms: int) -> Overview:
     return row
 
 
-def _page(definition: Definition, now_ms: int) -> str:
-    return pipeline_page(pipeline(observe_pipeline(definition, now_ms)), _place(definition))
+def _facts(definition: Definition, now_ms: int) -> Pipeline:
+    return pipeline(observe_pipeline(definition, now_ms))
 
 
-def _place(definition: Definition) -> PageLinks:
-    return replace(PIPELINE, dag=f"{DAGS}/{quote(dag_id(definition), safe='')}")
+def links_of(definition: Definition, allowed: Allowed) -> PageLinks:
+    """Links of a pipeline's page for a user. Links to actions that the user may not do, or that cannot be, are None."""
+    return replace(
+        PIPELINE,
+        dag=f"{DAGS}/{quote(dag_id(definition), safe='')}",
+        question=allowed.question,
+        set_aside="set-aside" if allowed.decides else None,
+        rerun="rerun" if allowed.reruns and definition.never_rerun is None else None,
+    )
 
 
-_ROWS, _PAGES = Cache(_row), Cache(_page)
+_ROWS, _PAGES = Cache(_row), Cache(_facts)
 
 
 def home(
@@ -100,29 +135,42 @@ def home(
     return home_page(sorted(rows, key=lambda row: row.order), now_ms, HOME, next_runs)
 
 
-def page(definition: Definition, now_ms: int, since: str = "") -> str:
-    """Page of a pipeline. If its tables cannot be read, a page with the reason.
+def page(definition: Definition, now_ms: int, since: str = "", allowed: Allowed = NOTHING_ALLOWED) -> str:
+    """Page of a pipeline for a user. If its tables cannot be read, a page with the reason.
 
     With `since`, a time or a batch, the page shows how results have changed since then.
     """
+    links = replace(links_of(definition, allowed), since=since)
     try:
-        return _compared(definition, now_ms, since) if since else _PAGES.get(definition, now_ms)
+        if since:
+            return _compared(definition, now_ms, links)
+        return pipeline_page(_PAGES.get(definition, now_ms), links)
     except (WindowError, OSError):
-        return problem_page(_row(definition, now_ms), now_ms, PIPELINE)
+        return problem_page(_row(definition, now_ms), now_ms, links)
 
 
-def _compared(definition: Definition, now_ms: int, since: str) -> str:
+def _compared(definition: Definition, now_ms: int, links: PageLinks) -> str:
     observed, moment, problem = observe_pipeline(definition, now_ms), None, None
     try:
-        moment = moment_of(observed.tail, since)
+        moment = moment_of(observed.tail, links.since)
     except WindowError as error:
         problem = str(error)
-    return pipeline_page(pipeline(observed, since=moment), replace(_place(definition), since=since), problem)
+    return pipeline_page(pipeline(observed, since=moment), links, problem)
 
 
 def page_of_broken(broken: BrokenPipelines, now_ms: int) -> str:
     """Page of a pipeline that cannot be scheduled."""
     return problem_page(unreadable(broken.name, broken.message), now_ms, PIPELINE)
+
+
+def file_form_page(definition: Definition, fields: Mapping[str, str], now_ms: int, problem: str | None = None) -> str:
+    """Page with the form that sets a file aside. `problem` is the reason why the filled form was refused."""
+    return set_aside_page(definition.name, set_aside_form(definition, fields, problem), now_ms, INSIDE)
+
+
+def rerun_form_page(definition: Definition, fields: Mapping[str, str], now_ms: int, problem: str | None = None) -> str:
+    """Page with the form that starts a rerun. `problem` is the reason why the filled form was refused."""
+    return rerun_page(definition.name, RerunForm(fields, definition.time_zone, problem), now_ms, INSIDE)
 
 
 def search_page(definition: Definition, fields: Mapping[str, str], now_ms: int) -> str:
@@ -136,15 +184,26 @@ def search_page(definition: Definition, fields: Mapping[str, str], now_ms: int) 
         wanted = ResultFilter(None if span == EVER else span, {name: text for name, text in key.items() if text})
         rows = results(shown, Tables(definition.store), commit.versions if commit else {}, wanted)
         if commit and not continues(definition, commit.stored, commit.fingerprint):
-            rows = replace(rows, commands=())  # a command under the changed definition would be refused
+            rows = replace(rows, commands=(), queries=())  # a command under the changed definition would be refused
     except WindowError as error:
         problem = str(error)
     return results_page(
         definition.name,
         SearchResult(_key(shown.source, shown.hidden, fields), since, until, rows, problem),
         now_ms,
-        RESULTS,
+        INSIDE,
     )
+
+
+def explained_page(definition: Definition, fields: Mapping[str, str], now_ms: int) -> str:
+    """Page that explains a result. `fields` has the key and a time in the window."""
+    key, at = _key(definition.source, definition.hidden, fields), fields.get("at", "").strip()
+    result, problem = None, None
+    try:
+        result = explained_result(definition, fields) if at else None
+    except WindowError as error:
+        problem = naming(str(error), definition.file)
+    return explain_page(definition.name, ExplainSearch(key, at, result, problem), now_ms, INSIDE)
 
 
 def _key(source: Source, hidden: frozenset[str], fields: Mapping[str, str]) -> dict[str, str]:

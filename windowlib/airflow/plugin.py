@@ -1,5 +1,8 @@
 """Airflow plugin that shows pipelines under `/windowlib/` to users who are logged in and may read their DAGs.
 
+Actions need further rights (`windowlib.airflow.web.permissions`). A user without a right sees no link to the action,
+and its form is refused with 403.
+
 It is installed with this project, and every Airflow process loads it. Modules that only the API server needs are
 therefore imported on request.
 """
@@ -8,6 +11,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,17 +20,23 @@ from urllib.parse import quote
 from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException, Request
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from windowlib.airflow.addresses import PREFIX, home_page, outside
+from windowlib.airflow.web.permissions import may_decide, may_read, may_start, submitted_form
+from windowlib.definition.commands import naming
+from windowlib.model.errors import WindowError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from windowlib.airflow.live_pages import Allowed
     from windowlib.airflow.pipelines import BrokenPipelines
     from windowlib.definition.definition import Definition
 
 NO_LOGIN = HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN  # no login, or a login of another Airflow
+DECIDING = "answer the Required Actions of the DAG of this pipeline"
+STARTING = "start runs of the DAG rerun_windows"
 LOGIN = "/api/v2/auth/login"  # leads to the login page of Airflow's auth manager
 PREVIEW_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"  # no scripts
 
@@ -61,6 +71,7 @@ async def show_login(request: Request, _: Exception) -> RedirectResponse:
 
 
 User = Annotated[Any, Depends(logged_in)]
+Form = Annotated[Mapping[str, str], Depends(submitted_form)]
 app = FastAPI(title="windowlib", docs_url=None, redoc_url=None, openapi_url=None)
 app.add_exception_handler(LoginFirst, show_login)
 
@@ -102,6 +113,66 @@ def show_results(name: str, request: Request, user: User) -> HTMLResponse:
     return _answer(search_page(_pipeline(name, user), request.query_params, _now_ms()))
 
 
+@app.get("/{name}/explain")
+def show_explained(name: str, request: Request, user: User) -> HTMLResponse:
+    """Page with the events, versions and causes of a result."""
+    from windowlib.airflow.live_pages import explained_page
+
+    return _answer(explained_page(_pipeline(name, user), request.query_params, _now_ms()))
+
+
+@app.get("/{name}/set-aside")
+def show_file_form(name: str, request: Request, user: User) -> HTMLResponse:
+    """Page with the form that sets a file aside."""
+    from windowlib.airflow.live_pages import file_form_page
+
+    definition = _pipeline(name, user)
+    _check(_allowed(user, definition).decides, DECIDING)
+    return _answer(file_form_page(definition, request.query_params, _now_ms()))
+
+
+@app.post("/{name}/set-aside")
+def set_file_aside(name: str, user: User, form: Form) -> Response:
+    """Sets a file aside, or takes it back. Leads back to the page of the pipeline."""
+    from windowlib.airflow.live_pages import file_form_page
+    from windowlib.airflow.web.actions import decide_file
+
+    definition = _pipeline(name, user)
+    _check(_allowed(user, definition).decides, DECIDING)
+    try:
+        decide_file(definition, form, user.get_name())
+    except (WindowError, OSError) as error:
+        problem = naming(str(error), definition.file)
+        return _answer(file_form_page(definition, form, _now_ms(), problem), status=HTTPStatus.CONFLICT)
+    return RedirectResponse("./", HTTPStatus.SEE_OTHER)
+
+
+@app.get("/{name}/rerun")
+def show_rerun_form(name: str, request: Request, user: User) -> HTMLResponse:
+    """Page with the form that starts a rerun, filled with the range of a day."""
+    from windowlib.airflow.live_pages import rerun_form_page
+
+    definition = _pipeline(name, user)
+    _check(_allowed(user, definition).reruns, STARTING)
+    return _answer(rerun_form_page(definition, request.query_params, _now_ms()))
+
+
+@app.post("/{name}/rerun")
+def start_rerun(name: str, user: User, form: Form) -> Response:
+    """Starts a rerun. Leads to its run in Airflow."""
+    from windowlib.airflow.live_pages import rerun_form_page
+    from windowlib.airflow.web import actions
+
+    definition = _pipeline(name, user)
+    _check(_allowed(user, definition).reruns, STARTING)
+    try:
+        run = actions.start_rerun(definition, form, user.get_name())
+    except (WindowError, OSError) as error:
+        problem = naming(str(error), definition.file)
+        return _answer(rerun_form_page(definition, form, _now_ms(), problem), status=HTTPStatus.CONFLICT)
+    return RedirectResponse(run, HTTPStatus.SEE_OTHER)
+
+
 @app.get("/{name}/")
 def show_pipeline(name: str, user: User, since: str = "") -> HTMLResponse:
     """Page of a pipeline. For a broken definition, a page with the reason."""
@@ -110,17 +181,25 @@ def show_pipeline(name: str, user: User, since: str = "") -> HTMLResponse:
     for pipeline in _broken():
         if pipeline.name == name and may_read(user, pipeline.dag_id):
             return _answer(page_of_broken(pipeline, _now_ms()))
-    return _answer(page(_pipeline(name, user), _now_ms(), since.strip()))
+    definition = _pipeline(name, user)
+    return _answer(page(definition, _now_ms(), since.strip(), _allowed(user, definition)))
 
 
-def may_read(user: Any, dag: str) -> bool:
-    """Tests if a user may read a DAG."""
-    from airflow.api_fastapi.app import get_auth_manager
-    from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
-    from airflow.models.dag import DagModel
+def _allowed(user: Any, definition: Definition) -> Allowed:
+    """Actions on a pipeline that the user may do."""
+    from windowlib.airflow.live_pages import Allowed
+    from windowlib.airflow.pipelines import dag_id
+    from windowlib.airflow.web.actions import RERUN_DAG
+    from windowlib.airflow.web.questions import open_question
 
-    details = DagDetails(id=dag, team_name=DagModel.get_team_name(dag))
-    return get_auth_manager().is_authorized_dag(method="GET", details=details, user=user)
+    decides = may_decide(user, dag_id(definition))
+    return Allowed(open_question(definition) if decides else None, decides, may_start(user, RERUN_DAG))
+
+
+def _check(allowed: bool, right: str) -> None:
+    """Refuses with 403 if the user lacks a right."""
+    if not allowed:
+        raise HTTPException(HTTPStatus.FORBIDDEN, f"you may not do this: it needs the right to {right}")
 
 
 def next_run(dag: str) -> str:
@@ -167,7 +246,7 @@ def _folder() -> Path:
     return pipelines_folder(Path(conf.get_mandatory_value("core", "dags_folder")))
 
 
-def _answer(page: str, policy: str | None = None) -> HTMLResponse:
+def _answer(page: str, policy: str | None = None, status: HTTPStatus = HTTPStatus.OK) -> HTMLResponse:
     from windowlib.pages.render import policy as page_policy
 
     headers = {
@@ -176,7 +255,7 @@ def _answer(page: str, policy: str | None = None) -> HTMLResponse:
         "Referrer-Policy": "same-origin",
         "Cache-Control": "private, no-cache",
     }
-    return HTMLResponse(page, headers=headers)
+    return HTMLResponse(page, status, headers)
 
 
 def _now_ms() -> int:

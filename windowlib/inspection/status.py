@@ -162,7 +162,7 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
         source_problem=source_problem,
         removal=next_removal(reader, now_ms) if reader else None,
         left_out=not_read,
-        set_aside=_set_aside(definition.store),
+        set_aside=set_aside_files(definition.store),
         verified=last_verification(definition.store),
         situations=situations(definition.store, ledger.tables, now_ms),
         migration=migration_begun(definition.file, ledger),
@@ -275,7 +275,7 @@ def _waiting(source: Source, uses: Uses, tables: Tables, commit: Commit | None) 
         return None, str(error)
 
 
-def _set_aside(store: Store) -> list[SetAsideFile]:
+def set_aside_files(store: Store) -> list[SetAsideFile]:
     """Files that operators have set aside, sorted by path."""
     files = sorted(files_set_aside(store).values(), key=lambda file: file.path)
     return [SetAsideFile(file.path, time_of(file.at), file.who, file.reason) for file in files]

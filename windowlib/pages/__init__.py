@@ -32,5 +32,6 @@ Facts:
     failed_checks.py       failed checks of the newest batches
     waiting_batch.py       rows that a waiting batch would refuse, and its wrong results
     rows.py                some rows of each table
+    served/                pages that need a server: forms, explained results
     last_verification.py   last verification
 """

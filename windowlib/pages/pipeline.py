@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
+from windowlib.definition.instants import iso_instant
 from windowlib.definition.toml.durations import UNITS
 from windowlib.delta.statistics import overlapping
 from windowlib.delta.tables import Tables
@@ -98,6 +100,15 @@ class Pipeline:
     runs_looked_at: int
     set_aside: Sequence[str]
     situations: Sequence[str]
+
+    @property
+    def rerun_command(self) -> str:
+        """Command that previews a rerun of the newest day with results; empty if no rerun is possible."""
+        day = next((day for day in self.days.days if day.results), None)
+        if day is None or self.definition.never_rerun:
+            return ""
+        bounds = ("--from", str(iso_instant(day.start_ms)), "--to", str(iso_instant(day.end_ms)))
+        return to_paste("rerun", self.definition.file, *bounds, *WHY, "--dry-run")
 
 
 def pipeline(observed: ObservedPipeline, *, since: Moment | None = None, keep: bool = False) -> Pipeline:

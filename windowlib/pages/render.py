@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import jinja2
 
-from windowlib.definition.commands import to_paste
+from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.definition.plurals import counted
 from windowlib.definition.toml.durations import UNITS, format_duration
@@ -33,7 +33,8 @@ from windowlib.pages.plots.by_batch import check_plot, plot
 from windowlib.pages.plots.by_day import headline_plots
 from windowlib.pages.plots.by_hour import days, gaps, top_of, usual_hour
 from windowlib.pages.plots.sparkline import sparkline
-from windowlib.pages.rows import TextRows
+from windowlib.pages.served.forms import RerunForm, SetAsideForm
+from windowlib.pages.served.search import ExplainSearch, SearchResult
 from windowlib.pages.trends import Measure
 from windowlib.pages.words import (
     age,
@@ -97,9 +98,13 @@ class PageLinks:
     """Links from a page to other pages, relative to where the page is shown. A link is None if its target does not
     exist.
 
-    `airflow` links to Airflow's own pages, `dags` to the folder of its DAG pages, `dag` to the page of the pipeline's
-    DAG. `since` is the moment or batch that a reader typed, with which results are compared. `is_static` is True if the
-    pages are files. Such pages do not refresh, and they contain their Content-Security-Policy.
+    * `airflow` links to Airflow's own pages, `dags` to the folder of its DAG pages, `dag` to the page of the pipeline's
+      DAG.
+    * `question` links to the open question about the waiting batch, `set_aside` and `rerun` to forms, and `explain` to
+      the page of a result.
+    * `since` is the moment or batch that a reader typed, with which results are compared.
+    * `is_static` is True if the pages are files. Such pages do not refresh, and they contain their
+      Content-Security-Policy.
     """
 
     pipeline: Callable[[str], str]
@@ -108,22 +113,12 @@ class PageLinks:
     airflow: str | None = None
     dag: str | None = None
     dags: str | None = None
+    question: str | None = None
+    set_aside: str | None = None
+    rerun: str | None = None
+    explain: str | None = None
     since: str = ""
     is_static: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """Search input as typed, and the rows that match, or a `problem` with the input.
-
-    `key` holds a string for each column that can be searched.
-    """
-
-    key: Mapping[str, str]
-    since: str
-    until: str
-    rows: TextRows
-    problem: str | None = None
 
 
 def home_page(
@@ -171,14 +166,12 @@ def pipeline_page(facts: Pipeline, place: PageLinks, problem: str | None = None)
         place,
         page=facts,
         home=place.home,
-        dag=place.dag,
-        dags=place.dags,
+        links=place,
         sections=sections,
-        results_link=place.results,
-        since=place.since,
         problem=problem,
         run_command=to_paste("run", facts.definition.file),
         changes_command=to_paste("changes", facts.definition.file, "--since", "TIME_OR_BATCH"),
+        file_command=to_paste("set-aside", facts.definition.file, "FILE", *WHY),
         shown_change=facts.changes[0].title if place.since and not problem else "a day ago",
         plots=[pair for pair in plots if pair not in engine_plots],
         engine_plots=engine_plots,
@@ -195,7 +188,26 @@ def pipeline_page(facts: Pipeline, place: PageLinks, problem: str | None = None)
 
 def results_page(name: str, search: SearchResult, as_of_ms: int, place: PageLinks) -> str:
     """Page that searches results by key and time."""
-    return _page("results.html.jinja", as_of_ms, place, name=name, home=place.home, search=search)
+    return _page(
+        "results.html.jinja", as_of_ms, place, name=name, home=place.home, search=search, explain=place.explain
+    )
+
+
+def explain_page(name: str, search: ExplainSearch, as_of_ms: int, place: PageLinks) -> str:
+    """Page with the events, versions and causes of a result."""
+    return _page(
+        "explain.html.jinja", as_of_ms, place, name=name, home=place.home, results=place.results, search=search
+    )
+
+
+def set_aside_page(name: str, form: SetAsideForm, as_of_ms: int, place: PageLinks) -> str:
+    """Page with the form that sets a file aside or takes it back, and the files set aside now."""
+    return _page("set_aside.html.jinja", as_of_ms, place, name=name, home=place.home, form=form)
+
+
+def rerun_page(name: str, form: RerunForm, as_of_ms: int, place: PageLinks) -> str:
+    """Page with the form that starts a rerun."""
+    return _page("rerun.html.jinja", as_of_ms, place, name=name, home=place.home, dags=place.dags, form=form)
 
 
 def policy() -> str:

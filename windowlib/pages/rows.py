@@ -32,6 +32,7 @@ from windowlib.publication.key import Key, key_of, key_text
 from windowlib.reruns.preview_text import HIDDEN
 from windowlib.storage.object_file import opened
 
+KEY = "key."  # begins the names of form fields for key columns
 EXAMPLES = 10  # rows per reason, or per hour
 LATE_LOOKED_AT, LATE_HOURS = 2_000, 8
 RESULTS_SHOWN, RESULTS_FOUND = 25, 100
@@ -44,12 +45,16 @@ WINDOWS = ("window", "state_window")  # prefixes of the bounds of a row of state
 class TextRows:
     """Some rows of a table as text: the columns, and a cell per row and column.
 
-    `commands` has a command per row that explains it, to paste; empty if there are no such commands.
+    * `commands` has a command per row that explains it, to paste, and `queries` the fields of the page that does the
+      same. Both are empty if no row can be explained.
+    * `marked` cells have changed, by row and column.
     """
 
     columns: Sequence[str]
     cells: Sequence[Sequence[str]]
     commands: Sequence[str] = ()
+    queries: Sequence[Mapping[str, str]] = ()
+    marked: Collection[tuple[int, int]] = ()
 
     def __bool__(self) -> bool:
         return bool(self.cells)
@@ -118,16 +123,24 @@ def results(
         at_most = RESULTS_FOUND if looked_for else RESULTS_SHOWN
         rows = rows_of_newest(tables, "results", files, at_most, filter_.where(schema), columns)
     columns = [name for name in columns if name != FILLED or any(FILLED in row for row in rows)]
-    return replace(text_rows(definition, rows, columns), commands=explain_commands(definition, rows))
+    queries = explain_queries(definition, rows)
+    commands = [explain_command(definition, query) for query in queries]
+    return replace(text_rows(definition, rows, columns), commands=commands, queries=queries)
 
 
-def explain_commands(definition: Definition, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A command per result that lists its events; none if windows have no start or keys are hidden."""
+def explain_queries(definition: Definition, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Key and time of each result, as fields of a form. Empty if windows have no start or keys are hidden."""
     if {*definition.source.key} & definition.hidden or any(row.get("window_start") is None for row in rows):
         return []
-    keys = ([part for name in definition.source.key for part in ("--key", key_text(row[name]))] for row in rows)
     times = (str(iso_instant(time_of(row["window_start"]))) for row in rows)
-    return [to_paste("explain", definition.file, *key, "--at", at) for key, at in zip(keys, times, strict=True)]
+    keys = ({f"{KEY}{name}": key_text(row[name]) for name in definition.source.key} for row in rows)
+    return [{**key, "at": at} for key, at in zip(keys, times, strict=True)]
+
+
+def explain_command(definition: Definition, query: Mapping[str, str]) -> str:
+    """Command that explains the result with this key and time."""
+    key = (part for name in definition.source.key for part in ("--key", query[f"{KEY}{name}"]))
+    return to_paste("explain", definition.file, *key, "--at", query["at"])
 
 
 def refused(definition: Definition, tables: Tables, runs: Sequence[RecentRun]) -> list[RefusedRows]:

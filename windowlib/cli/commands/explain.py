@@ -14,8 +14,7 @@ from windowlib.cli.exits import load_pipeline
 from windowlib.cli.options import Json, KeyOfAWindow, Pipeline
 from windowlib.cli.outcomes import print_report
 from windowlib.cli.progress import progress
-from windowlib.definition.instants import in_words, instant
-from windowlib.definition.plurals import counted
+from windowlib.definition.instants import instant
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from windowlib.inspection.lineage.explain_window import Explained, ExplainedWindow
     from windowlib.inspection.lineage.key_events import WindowEvent
     from windowlib.inspection.lineage.versions import ResultVersion
-    from windowlib.plans.kinds.kind import Bounds
 
 INDENT = " " * 13
 
@@ -67,18 +65,20 @@ def explained_text(report: Explained) -> Iterator[RenderableType]:
 
 
 def _window(window: ExplainedWindow) -> Iterator[RenderableType]:
+    from windowlib.inspection.lineage.words import PLACES, bounds_words, in_flight_words
+
     def fact(name: str, sentence: str) -> str:
         return f"  {name:<11}{escape(sentence)}"
 
-    places = {"holds": "", "before": ", the nearest before", "after": ", the nearest after", "held": ", removed since"}
-    yield f"\n[bold]{_bounds(window.bounds_ms)}[/bold]{places[window.place]}"
+    place = PLACES[window.place]
+    yield f"\n[bold]{bounds_words(window.bounds_ms)}[/bold]{f', {place}' if place else ''}"
     for row in window.published:
         yield fact(
             "published", f"{_values(row['values'])}  (firing {row['firing']}, {row['timing']}, batch {row['batch_id']})"
         )
     if not window.published:
         yield fact("published", "no")
-    yield fact("in flight", _in_flight(window))
+    yield fact("in flight", in_flight_words(window))
     for version in window.versions:
         yield fact(f"batch {version.batch_id}", f"{version.why}: {_values(version.values)}")
         for line in _details(version):
@@ -93,24 +93,16 @@ def _window(window: ExplainedWindow) -> Iterator[RenderableType]:
         yield fact("note", note)
 
 
-def _in_flight(window: ExplainedWindow) -> str:
-    until = instant(window.cleanup_time_ms)
-    if window.in_flight:
-        kept = "" if window.cleanup_time_ms is None else f", until the watermark reaches {until}"
-        return f"yes, {counted(window.in_flight.elements, 'event')}{kept}"
-    if window.cleaned_up_by is not None and window.cleanup_time_ms is None:
-        return f"no: batch {window.cleaned_up_by} cleaned it up, under another allowed_lateness"
-    if window.cleaned_up_by is not None:
-        return f"no: batch {window.cleaned_up_by} moved the watermark to its cleanup time {until} or past it"
-    return "no"
-
-
 def _details(version: ResultVersion) -> list[str]:
     """Lines about one version: when it was planned, what it replaces, and who decided it."""
+    from windowlib.inspection.lineage.words import bounds_words
+
     before, after = instant(version.watermark_in_ms), instant(version.watermark_out_ms)
     moved = f"watermark {before}" if before == after else f"watermark {before} to {after}"
     lines = [f"planned {instant(version.plan_time_ms)}, {moved}"]
-    lines += [f"replaces {_bounds(result.bounds_ms)}: {_values(result.values)}" for result in version.took_place_of]
+    lines += [
+        f"replaces {bounds_words(result.bounds_ms)}: {_values(result.values)}" for result in version.took_place_of
+    ]
     if version.who:
         role = "by" if version.cause in ("rerun", "migrate") else "approved by"
         lines.append(f"{role} {version.who}{f': {version.reason}' if version.reason else ', no reason given'}")
@@ -132,12 +124,6 @@ def _events(events: Sequence[WindowEvent], last: str) -> Iterator[RenderableType
     yield Padding(table, (0, 0, 0, len(INDENT)), expand=False)
     if len(events) > ROWS_SHOWN:
         yield f"{INDENT}the first {ROWS_SHOWN} are shown (--json for all)"
-
-
-def _bounds(bounds_ms: Bounds) -> str:
-    from windowlib.inspection.lineage.key_windows import UNBOUNDED
-
-    return "one window without bounds" if bounds_ms == UNBOUNDED else in_words(bounds_ms)
 
 
 def _values(values: Mapping[str, Any]) -> str:

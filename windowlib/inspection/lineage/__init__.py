@@ -10,5 +10,6 @@ modules read tables and Parquet files without an engine. JSON and CSV files need
     recomputed.py       windows that reruns have recomputed
     cuts.py             tables as they were after a batch, read in part
     batch_runs.py       committed batches, and the batches behind the current tables
+    words.py            facts about a window in words
     missing_columns.py  columns added too late for a result, or missing from the tables
 """

@@ -39,6 +39,7 @@ NOT_BY_ORDER = "the events of these results depend on the order of arrival, not 
 BY_ELEMENT = (
     "a trigger, an evictor or your own code may leave out some of these events; no table records that for each event"
 )
+NEEDS_ENGINE = "its events are in JSON or CSV files, which need an engine: `windowlib explain` lists them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,12 @@ class Explained:
     notes: list[str]
 
 
-def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int, as_of: int | None = None) -> Explained:
+def explain_window(
+    definition: Definition, key_texts: Sequence[str], at_ms: int, as_of: int | None = None, *, with_engine: bool = True
+) -> Explained:
     """Explains a key's windows around a time, as of batch `as_of`, or as of the newest batch.
+
+    Without `with_engine`, events in JSON and CSV files are left out.
 
     Raises `CannotLook` if there is no such batch, or if the key does not have one value per column. Raises
     `StateMismatch` if the tables have another definition.
@@ -98,7 +103,10 @@ def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int,
         key = key_of(definition.source.key, key_texts, schema)
         windows = KeyWindows(tables, key)
         around = windows.around(at_ms)
-        explained = [_explained(windows, bounds, place, at_ms, newest) for bounds, place in sorted(around.items())]
+        reads = with_engine or not definition.source.is_text
+        explained = [
+            _explained(windows, bounds, place, at_ms, newest, reads) for bounds, place in sorted(around.items())
+        ]
         notes += [] if explained else _elsewhere(tables, key)
         if explained and "holds" not in around.values():
             notes.append(f"no window of this key holds {instant(at_ms)}; the nearest windows are shown")
@@ -128,7 +136,9 @@ def _missed(tables: Cut, key: Key, at_ms: int) -> Iterator[str]:
             yield f"an event of {instant(time_of(row['event_time']))} ({place}) was too late for the window {window}"
 
 
-def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int, newest: Commit | None) -> ExplainedWindow:
+def _explained(
+    windows: KeyWindows, bounds: Bounds, place: str, at_ms: int, newest: Commit | None, reads: bool
+) -> ExplainedWindow:
     tables = windows.cut
     definition, span = tables.definition, span_of(bounds)
     published = [row for row in windows.published(span) if row["bounds"] == bounds]
@@ -148,7 +158,7 @@ def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int, newe
     notes += not_filled(definition, newest, published)
     events = WindowEvents()
     if bounds != UNBOUNDED and (published or in_flight):
-        events = events_of(windows, bounds, until_batch=until_batch)
+        events = events_of(windows, bounds, until_batch=until_batch) if reads else WindowEvents(problems=[NEEDS_ENGINE])
     cleanup_ms = _cleanup_ms(definition.spec, bounds)
     gone = None if in_flight or cleanup_ms is None else _cleaned_up_by(tables, bounds)
     if gone is not None and not _reached(tables.batches[gone], cleanup_ms):
