@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -169,6 +170,24 @@ def test_the_largest_changes_show_what_was_and_what_is() -> None:
     )
     assert [row[-1] for row in words.largest(made, ["user"])[1]] == ["2", "6", "8 → gone", "8 → 9", ""]
     assert words.largest(preview(), ["user"]) == (["change", "user", "window (UTC)"], [])
+
+
+def test_only_values_that_change_are_marked(tmp_path: Path) -> None:
+    """Added and removed windows have no value to compare with."""
+    made = preview(windows={"changed": 1}, largest=LARGEST, totals=COUNTED)
+    assert words.changed_cells(made, ["user"]) == {(0, 3), (3, 3), (3, 4)}
+    page = preview_page(clicks(tmp_path, files=0), made)
+    assert re.findall(r"<mark>(.*?)</mark>", page) == ["1 → 3,000 (+2,999)", "7 → 9 (+2)", "8 → 9"]
+
+
+def test_a_page_shows_the_difference_then_days_then_examples_and_folds_the_rest(tmp_path: Path) -> None:
+    day = DayTotals("2026-03-02", 1, Total(1, 1, 0, 0.0), COUNTED)
+    made = preview(windows={"changed": 1}, largest=LARGEST, totals=COUNTED, days=[day])
+    page = preview_page(clicks(tmp_path, files=0), made)
+    order = ["total of the range", "Differences by day", "Largest differences", "<details>", "To apply exactly this"]
+    places = [page.index(part) for part in order]
+    assert places == sorted(places)
+    assert page.index("<details>") < page.index(">reads<") < page.index("</details>")
 
 
 def test_a_page_says_that_nothing_changes_or_what_changes_most() -> None:

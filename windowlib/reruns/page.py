@@ -9,7 +9,7 @@ import jinja2
 
 from windowlib.definition.commands import to_paste
 from windowlib.definition.instants import instant
-from windowlib.reruns.preview_text import NOTHING, days, facts, largest, notes, title, totals
+from windowlib.reruns.preview_text import NOTHING, changed_cells, days, facts, largest, notes, title, totals
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -23,11 +23,11 @@ BEGIN, END = "<!-- to apply -->", "<!-- end -->"  # enclose the part of the temp
 
 def preview_page(definition: Definition, preview: Preview) -> str:
     """HTML of a preview's page."""
-    hidden = definition.hidden
+    hidden, keys = definition.hidden, definition.source.key
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         name=definition.name,
-        title=title(preview.rerun, definition.source.key, hidden),
+        title=title(preview.rerun, keys, hidden),
         apply="" if preview.summary.changes_nothing else _apply(definition.file, preview),
         unchanged=UNCHANGED,
         preview=preview,
@@ -37,10 +37,10 @@ def preview_page(definition: Definition, preview: Preview) -> str:
         totals=totals(preview, hidden),
         facts=list(facts(preview)),
         notes=notes(preview),
-        tables={
-            "Differences by day": days(preview, hidden, len(preview.summary.days)),
-            "Largest differences": largest(preview, definition.source.key, hidden),
-        },
+        days=days(preview, hidden, len(preview.summary.days)),
+        largest=largest(preview, keys, hidden),
+        changed=changed_cells(preview, keys),
+        first_value=2 + len(keys),
     )
 
 

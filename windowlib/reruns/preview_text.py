@@ -114,6 +114,18 @@ def largest(preview: Preview, keys: Sequence[str], hide: Collection[str] = ()) -
     return names, [[HIDDEN if name in hide else cell for name, cell in zip(names, row, strict=True)] for row in cells]
 
 
+def changed_cells(preview: Preview, keys: Sequence[str]) -> set[tuple[int, int]]:
+    """Cells of the table `largest` with a value that would change, by row and column."""
+    names, _ = largest(preview, keys)
+    first = 2 + len(keys)  # the first columns are the change, the key and the window
+    return {
+        (place, column)
+        for place, row in enumerate(preview.summary.largest)
+        for column, name in enumerate(names[first:], first)
+        if name in (row["before"] or {}) and name in (row["after"] or {}) and row["before"][name] != row["after"][name]
+    }
+
+
 def markdown(preview: Preview, keys: Sequence[str], hide: Collection[str] = ()) -> str:
     """Formats a preview as Markdown. Hides the values of columns in `hide`."""
     rerun, what = preview.rerun, title(preview.rerun, keys, hide)
@@ -127,11 +139,12 @@ def markdown(preview: Preview, keys: Sequence[str], hide: Collection[str] = ()) 
     if preview.summary.is_empty:
         lines += [f"**{NOTHING[0].upper()}{NOTHING[1:]}.**", ""]
     lines += _table("", totals(preview, hide))
-    lines += ["| | |", "|---|---|", *(f"| {name} | {escaped(text)} |" for name, text in facts(preview)), ""]
     lines += _table("Differences by day", days(preview, hide))
     if less := left_out(preview):
         lines += [f"{less[0].upper()}{less[1:]}.", ""]
     lines += _table("Largest differences", largest(preview, keys, hide))
+    lines += ["### In numbers", "", "| | |", "|---|---|"]
+    lines += [*(f"| {name} | {escaped(text)} |" for name, text in facts(preview)), ""]
     lines += [f"Note: {note}." for note in notes(preview)]
     return "\n".join(lines)
 
