@@ -106,6 +106,7 @@ class Decide(Job, HITLOperator):
         from windowlib.airflow.question import folded_rows, question
         from windowlib.batches.may_run import decision_command
         from windowlib.batches.planning import ledger_of
+        from windowlib.pages.changes.waiting import waiting_changes
         from windowlib.pages.waiting_batch import lines, rows_in_no_window, wrong_results
 
         assert state.plan is not None, "a batch waits"
@@ -122,7 +123,8 @@ class Decide(Job, HITLOperator):
         failed = _failed_checks(definition.store, definition.pages, batch_id, state.rejection)
         file, plan = definition.file, state.plan
         commands = decision_command(APPROVE, file, plan), decision_command(ABANDON, file, plan)
-        self.subject, body = question(definition.name, batch_id, page_of(definition.name), commands, failed)
+        changes = waiting_changes(definition, ledger.tables, state)
+        self.subject, body = question(definition.name, batch_id, page_of(definition.name), commands, failed, changes)
         self.params = ParamsDict({REASON: self.params.get_param(REASON), **folded_rows(rows)})
         before = context["ti"].xcom_pull(task_ids=self.task_id, key=NOT_TAKEN) or ""
         self.body = f"{before}{body}{whose_answer('An approval or abandonment', definition, context)}"

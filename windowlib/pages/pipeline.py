@@ -19,6 +19,7 @@ from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.pages.balance import Account, accounts
 from windowlib.pages.changes.since_moment import ChangesSince, Moment, known_changes
+from windowlib.pages.changes.waiting import WaitingChanges, waiting_changes
 from windowlib.pages.days import Days, days
 from windowlib.pages.decided import request_title
 from windowlib.pages.gaps import step_ms
@@ -46,6 +47,7 @@ class WaitingBatch:
     since_ms: int | None
     files: Sequence[str]
     failed: Sequence[CheckOutcome]
+    changes: WaitingChanges | None
     accounts: Sequence[Account]
     in_no_window: Sequence[TextRows]
     approve: str
@@ -172,7 +174,7 @@ def _profiles(definition: Definition, tables: Tables, versions: Mapping[str, int
 def _results(observed: ObservedPipeline, versions: Mapping[str, int]) -> TextRows:
     """Newest results. They have no commands if the definition was edited, because the commands would be refused."""
     rows = results(observed.definition, observed.tables, versions)
-    return rows if observed.status.same_definition else replace(rows, commands=())
+    return rows if observed.status.same_definition else replace(rows, commands=(), queries=())
 
 
 def _waiting(observed: ObservedPipeline) -> WaitingBatch | None:
@@ -187,6 +189,7 @@ def _waiting(observed: ObservedPipeline) -> WaitingBatch | None:
         since_ms=observed.tail.refused_at_ms,
         files=[file.path for file in plan.files],
         failed=sorted(failed, key=lambda outcome: outcome.result.severity != "critical"),
+        changes=waiting_changes(observed.definition, observed.tables, observed.ledger),
         accounts=accounts(checked.figures)[:1] if checked else [],
         in_no_window=rows_in_no_window(observed.definition, observed.tables, observed.ledger),
         approve=approve,

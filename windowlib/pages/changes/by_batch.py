@@ -9,7 +9,7 @@ A result belongs to the day of its window's last millisecond. The day begins at 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -82,6 +82,8 @@ class DayCause:
 
 
 BatchChange: TypeAlias = Sequence[DayCause]
+FilesOf: TypeAlias = Callable[[str], tuple[Sequence[DataFile], Sequence[DataFile]]]
+"""Files of a table that only the tables before a batch have, and those that only the batch has."""
 
 
 class NotKnown(WindowError):
@@ -127,31 +129,33 @@ class BatchReader:
 
     def compared(self, before: RecentRun | None, run: RecentRun) -> BatchChange:
         """Changes that a batch made to the results of the batch `before` it. Raises `NotKnown`."""
-        replaces = run.decision is not None and run.decision.kind in REPLACING
+        files_of, fires_early = partial(self._files, before, run), bool(run.figures.get("windows_fired_early"))
         try:
-            return [*(self._of_decision(before, run) if replaces else self._of_feed(before, run))]
+            if run.decision is not None and run.decision.kind in REPLACING:
+                return [*self._of_decision(run.decision.kind, files_of)]
+            return [*self.of_feed(files_of, fires_early=fires_early)]
         except (DeltaError, FileNotFoundError, CutLog, DamagedLog, pa.ArrowException) as error:
             raise NotKnown(f"the changes of batch {run.batch_id} are not known") from error
 
-    def _of_decision(self, before: RecentRun | None, run: RecentRun) -> Iterator[DayCause]:
+    def _of_decision(self, kind: str, files_of: FilesOf) -> Iterator[DayCause]:
         """Changes of a rollback or an adoption. They are not in `result_changes`."""
         names = [*self._identity, "batch_id"]
-        old, new = (self._rows("results", files, names) for files in self._files("results", before, run))
+        old, new = (self._rows("results", files, names) for files in files_of("results"))
         kinds = by_kind(old, new, [name for name in self._identity if name in {*old.column_names, *new.column_names}])
-        yield from self._by_day(run.decision.kind if run.decision else "", kinds, [(1, new), (-1, old)])
+        yield from self._by_day(kind, kinds, [(1, new), (-1, old)])
 
-    def _of_feed(self, before: RecentRun | None, run: RecentRun) -> Iterator[DayCause]:
-        """Changes of a batch by its rows in `result_changes`."""
-        _, files = self._files("result_changes", before, run)
-        files_of = {
+    def of_feed(self, files_of: FilesOf, *, fires_early: bool) -> Iterator[DayCause]:
+        """Changes of a batch by its rows in `result_changes`. Raises `NotKnown`."""
+        _, files = files_of("result_changes")
+        by_change = {
             kind: [file for file in files if file.partition["change"] == kind] for kind in (ADDED, CHANGED, REMOVED)
         }
-        merges = geometry_of(self.definition.spec.assigner).merges and bool(files_of[ADDED] and files_of[REMOVED])
-        repeats = bool(files_of[CHANGED]) and bool(run.figures.get("windows_fired_early"))
+        merges = geometry_of(self.definition.spec.assigner).merges and bool(by_change[ADDED] and by_change[REMOVED])
+        repeats = bool(by_change[CHANGED]) and fires_early
         needed = {ADDED: merges or repeats, CHANGED: True, REMOVED: merges}
         added, changed, removed = (
-            self._rows("result_changes", files_of[kind], [*self._identity, FIRING] if needed[kind] else [END])
-            for kind in files_of
+            self._rows("result_changes", by_change[kind], [*self._identity, FIRING] if needed[kind] else [END])
+            for kind in by_change
         )
         identity = [name for name in self._identity if name in changed.column_names]
         if repeats:
@@ -161,7 +165,7 @@ class BatchReader:
             mask, replaced, removed = extended(added, removed, self.definition.source.key)
             grown, added = added.filter(mask), added.filter(pc.invert(mask))
         if len(changed):
-            published = self._published(before, run, changed)
+            published = self._published(files_of, changed)
             if not len(published):
                 raise NotKnown("the changed results are in no file that the batch replaced")
             past = values_before(published, changed, identity)
@@ -178,17 +182,17 @@ class BatchReader:
         """Columns that tell results apart. Not every pipeline has the last one."""
         return [*self.definition.source.key, START, END, NUMBERED]
 
-    def _files(self, name: str, before: RecentRun | None, run: RecentRun) -> tuple[list[DataFile], list[DataFile]]:
+    def _files(self, before: RecentRun | None, run: RecentRun, name: str) -> tuple[list[DataFile], list[DataFile]]:
         """Files of a table that only the batch `before` has, and those that only this batch has."""
         now, then = (batch.versions.get(name) if batch else None for batch in (run, before))
         new, old = ([], []) if now == then else [self.tables[name].files(version) for version in (now, then)]
         return without(old, new), without(new, old)
 
-    def _published(self, before: RecentRun | None, run: RecentRun, changed: pa.Table) -> pa.Table:
+    def _published(self, files_of: FilesOf, changed: pa.Table) -> pa.Table:
         """Published rows that this batch may have changed: those of the files that it replaced."""
         ends_ms = times_ms(changed[END])
         span = TimeRange(int(ends_ms.min()), int(ends_ms.max()) + 1)
-        files = overlapping(self._files("results", before, run)[0], END, END, span)
+        files = overlapping(files_of("results")[0], END, END, span)
         return self._rows("results", files, self._identity)
 
     def _rows(self, table: str, files: Sequence[DataFile], columns: Sequence[str]) -> pa.Table:

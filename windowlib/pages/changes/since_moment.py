@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
@@ -111,8 +111,8 @@ class KnownChanges:
         by_cause: dict[str, list[tuple[RecentRun, DayCause]]] = {}
         for run, part in parts:
             by_cause.setdefault(part.cause, []).append((run, part))
-        causes = [_together(day, of_cause, cause) for cause, of_cause in sorted(by_cause.items())]
-        total = _together(day, parts)
+        causes = [_of_cause(day, of_cause, cause) for cause, of_cause in sorted(by_cause.items())]
+        total = together(day, [part for _, part in parts])
         now = next((shown_day for shown_day in self.days.days if shown_day.day == day), None)
         places = [self.days.headline.index(output) for output in self.outputs] if now else []
         after = [now.values[place] for place in places] if now else [None] * len(self.outputs)
@@ -148,13 +148,18 @@ def moment_of(tail: Tail, since: str) -> Moment:
     raise CannotLook(f"batch {since} is not among the newest batches. Give a newer batch, or a time")
 
 
-def _together(day: date | None, parts: Sequence[tuple[RecentRun, DayCause]], cause: str = "") -> ChangedDay:
-    """Sum of changes. `sums` are unknown if one of them is."""
-    windows = sum((Counter(part.windows) for _, part in parts), Counter[str]())
-    sums = [None if None in values else sum(values) for values in zip(*(part.sums for _, part in parts), strict=True)]
-    requests = {run.batch_id: run.rerun or run.decision for run, part in parts if part.cause in CAUSES_OF_OPERATORS}
-    because = [Because(batch, request.who, request.reason) for batch, request in requests.items() if request and cause]
-    return ChangedDay(day, windows, sums, cause=cause, because=because)
+def _of_cause(day: date | None, parts: Sequence[tuple[RecentRun, DayCause]], cause: str) -> ChangedDay:
+    """Sum of the changes with one cause, with the requests of operators behind them."""
+    requests = {run.batch_id: run.rerun or run.decision for run, _ in parts if cause in CAUSES_OF_OPERATORS}
+    because = [Because(batch, request.who, request.reason) for batch, request in requests.items() if request]
+    return replace(together(day, [part for _, part in parts], cause), because=because)
+
+
+def together(day: date | None, parts: Sequence[DayCause], cause: str = "") -> ChangedDay:
+    """Sum of changes of a day. `sums` are unknown if one of them is."""
+    windows = sum((Counter(part.windows) for part in parts), Counter[str]())
+    sums = [None if None in values else sum(values) for values in zip(*(part.sums for part in parts), strict=True)]
+    return ChangedDay(day, windows, sums, cause=cause)
 
 
 def _before(after: Number | None, change: Number | None) -> Number | None:
