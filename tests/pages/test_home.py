@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
 
+from windowlib.pages.decided import OperatorDecision
 from windowlib.pages.last_day import HOURS, LastDay
 from windowlib.pages.overview import DECISION, CheckMark, Overview, in_order, unreadable
 from windowlib.pages.pipeline_state import State
@@ -77,6 +79,26 @@ def test_many_pipelines_are_a_small_page(page_file: Path) -> None:
     assert text.index("broken/index.html") < text.index("waiting/index.html") < text.index("pipeline_000/index.html")
     assert 'href="waiting/index.html#decision"' in text
     assert "<td>5 Mar 13:00</td>" in text
+
+
+def test_recent_decisions_are_listed_newest_first() -> None:
+    old, new, newest = (
+        OperatorDecision(NOW_MS - days * 24 * HOUR_MS, f"approve batch {9 - days}", "ann", "known")
+        for days in (20, 2, 1)
+    )
+    listed = [replace(row(1), decided=[new, old]), replace(row(2), decided=[newest])]
+    page = home_page(listed, NOW_MS, PageLinks(pipeline=lambda name: f"{name}/index.html", home=None))
+    assert "approve batch -11" not in page
+    assert page.index("approve batch 8") < page.index("approve batch 7")
+    assert 'href="pipeline_002/index.html#decided"' in page
+    assert "Reruns and decisions" not in home_page([row(1)], NOW_MS, PageLinks(pipeline=str, home=None))
+
+
+def test_late_and_refused_shares_link_to_their_rows() -> None:
+    shares = replace(row(1), day=LastDay(late=1, admitted=4, refused=0, read=4))
+    page = home_page([shares], NOW_MS, PageLinks(pipeline=lambda name: f"{name}/index.html", home=None))
+    assert '<a href="pipeline_001/index.html#late" title="1">25.0 %</a>' in page
+    assert "#quarantine" not in page
 
 
 def test_rows_are_low_and_the_table_fits(home: Page) -> None:
