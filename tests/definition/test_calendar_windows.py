@@ -38,6 +38,11 @@ WINDOWS: list[tuple[dict[str, Any], Assigner, str]] = [
         "sliding, 4 weeks long, every 1 week of the calendar in Europe/Berlin, weeks from Sunday",
     ),
     (
+        {"type": "sliding", "size": "105 minutes", "every": "15 minutes"},
+        CalendarWindows(Calendar(CalendarLength(15, "minute"), "Europe/Berlin"), 7),
+        "sliding, 105 minutes long, every 15 minutes of the calendar in Europe/Berlin",
+    ),
+    (
         {"type": "cumulating", "max_size": "1 day", "step": "1 hour", "starts_at": "04:00"},
         CalendarCumulating(Calendar(DAY, "Europe/Berlin", 14_400_000), Calendar(HOUR, "Europe/Berlin")),
         "cumulating, up to 1 day long, every 1 hour of the calendar in Europe/Berlin, starting at 04:00",
@@ -95,6 +100,18 @@ def test_another_zone_or_start_is_another_definition() -> None:
         ({"size": "1d", **BERLIN}, "window.every: missing; allowed: the length of a window, a length of the calendar"),
         ({"every": "2 day", **BERLIN}, "window.every: not a length of the calendar, and with time_zone"),
         ({"every": "7 minutes", **BERLIN}, "window.every: 7 minutes does not divide a day: need a length such as"),
+        (
+            {"type": "sliding", "size": "14 minutes", "every": "7 minutes", **BERLIN},
+            "window.every: 7 minutes does not divide a day: need a length such as",
+        ),
+        (
+            {"type": "cumulating", "max_size": "5 hours", "step": "1 hour", **BERLIN},
+            "window.max_size: 5 hours does not divide a day: need a length such as",
+        ),
+        (
+            {"type": "cumulating", "max_size": "6 hours", "step": "7 minutes", **BERLIN},
+            "window.step: 7 minutes does not divide a day: need a length such as",
+        ),
         (
             {"every": "1 hour", **BERLIN, "starts_at": "04:00"},
             "window.starts_at: has no meaning for every = 1 hour, which counts from 00:00; leave it out",

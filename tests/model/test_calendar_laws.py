@@ -154,7 +154,7 @@ def test_most_steps_are_reached_in_the_longest_day_and_month() -> None:
 )
 def test_lengths_that_no_calendar_has_are_refused(count: int, unit: str, refused: str) -> None:
     with pytest.raises(InvalidSpec, match=refused):
-        CalendarLength(count, unit)
+        Calendar(CalendarLength(count, unit), "UTC")
 
 
 def test_calendars_that_do_not_fit_are_refused() -> None:

@@ -65,10 +65,11 @@ def explosions(window: Mapping[str, Any], in_ms: Callable[[Any], int]) -> Iterat
 def _of_calendar(window: Mapping[str, Any]) -> Iterator[Explosion]:
     key, whole = ("step", "max_size") if "max_size" in window else ("every", "size")
     try:
-        fine, coarse = (Calendar(parse_length(window.get(name)), "UTC") for name in (key, whole))
+        fine, coarse = (parse_length(window.get(name)) for name in (key, whole))
+        of_steps = key == "step"
+        windows = Calendar(coarse, "UTC").most_steps(Calendar(fine, "UTC")) if of_steps else coarse.times(fine) or 1
     except ValueError:  # pydantic reports it
         return
-    windows = coarse.most_steps(fine) if key == "step" else coarse.every.times(fine.every) or 1
     yield _windows(f"window.{key}", windows, "use a longer one")
 
 

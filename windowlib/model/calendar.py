@@ -46,6 +46,12 @@ class CalendarLength:
     def __post_init__(self) -> None:
         if self.count < 1 or self.unit not in {**CLOCK_UNITS, **DAY_UNITS, **MONTH_UNITS}:
             raise InvalidSpec(f"{self.count} {self.unit} is no length of a calendar: need 1 or more of a unit")
+
+    def check_divides_day(self) -> None:
+        """Raises `InvalidSpec` for hours or minutes that do not divide a day, and so cannot be a calendar's interval.
+
+        A sliding window may be as long: it is several intervals.
+        """
         if self.in_clock_time and DAY_MS % self.smallest:
             raise InvalidSpec(f"{self} does not divide a day: need a length such as 15 minutes, 1 hour or 6 hours")
 
@@ -124,6 +130,7 @@ class Calendar:
     earlier: Zone | None = None
 
     def __post_init__(self) -> None:
+        self.every.check_divides_day()
         zone(self.time_zone)
         if not 0 <= self.starts_at_ms < DAY_MS or (self.starts_at_ms and self.every.in_clock_time):
             raise InvalidSpec(f"{self} is not valid: need 0 <= starts_at_ms < a day, and 0 for hours and minutes")

@@ -61,14 +61,20 @@ ZONE = Parameter(
 
 def length(text: str, *, of_intervals: bool = False) -> Parameter:
     """Parameter for a length. If it only counts intervals of another length, 14 days are 2 weeks."""
-    in_weeks = AfterValidator(lambda size: size.in_largest_unit(weeks=of_intervals))
-    return Parameter(Annotated[Length, in_weeks], f"{text}, {LENGTHS}")
+
+    def check(value: CalendarLength) -> CalendarLength:
+        if not of_intervals:
+            value.check_divides_day()
+        return value.in_largest_unit(weeks=of_intervals)
+
+    return Parameter(Annotated[Length, AfterValidator(check)], f"{text}, {LENGTHS}")
 
 
 def divisor(whole: str, text: str) -> Parameter:
     """Parameter for a length that divides ``whole``, an earlier parameter, into a whole number of intervals."""
 
     def check(value: CalendarLength, info: ValidationInfo) -> CalendarLength:
+        value.check_divides_day()
         divided = info.data.get(whole)
         if divided is not None and divided.times(value) is None:
             needs = "both in days or weeks, in months, quarters or years, or in hours or minutes"
