@@ -54,8 +54,8 @@ class LineageTask(Job):
     def run_command(self, context: Context | None = None) -> tuple[list[Record], list[str], int]:
         ended = super().run_command(context)
         if self.file is not None:
-            definition = load_pipeline(self.file)
             try:
+                definition = load_pipeline(self.file)
                 self.checks = newest_checks(definition.store, definition.pages)
             except (OSError, WindowError) as error:
                 self.log.warning("the lineage of this task has no checks, since they cannot be read: %s", error)
