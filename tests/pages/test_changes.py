@@ -28,6 +28,7 @@ from windowlib.pages.changes.by_batch import BatchReader
 from windowlib.pages.changes.since_moment import ChangedDay, KnownChanges, Moment, known_changes, moment_of
 from windowlib.pages.days import days
 from windowlib.pages.newest_rows import RecentRun, Tail
+from windowlib.pages.words import percent
 from windowlib.publication.key import CannotLook
 from windowlib.storage.disk import Disk
 
@@ -115,6 +116,15 @@ def test_a_session_that_grew_is_extended(history: History) -> None:
     assert {cause.cause: (dict(cause.windows), cause.sums) for cause in old.causes} == {
         "late": ({"changed": 1}, [1]), "merge": ({}, [-5]),
     }  # fmt: skip
+
+
+def test_a_day_may_lose_all_its_results(tmp_path: Path) -> None:
+    made, first, grown = History(tmp_path), ("ann", 1400, 1430, 5), ("ann", 1400, 1445, 9)
+    made.batch([first], {("added", "firing"): [first]}, at_ms=1)
+    made.batch([grown], {("added", "merge"): [grown], ("removed", "merge"): [first]}, at_ms=2)
+    _, old = made.since(Moment("batch 1", 1))
+    assert (old.before, old.after, old.sums) == ([5], [None], [-5])
+    assert percent(old.after[0], old.before[0]) == ""
 
 
 def test_changes_are_those_after_the_moment(history: History) -> None:

@@ -190,13 +190,13 @@ def cause_words(cause: str) -> str:
     return CAUSES.get(cause, cause)
 
 
-def percent(now: Number, before: Number) -> str:
-    """Change of a value in percent of the value before; empty if that was 0.
+def percent(now: Number | None, before: Number | None) -> str:
+    """Change of a value in percent of the value before; empty if that was 0, or if there is no value any more.
 
-    >>> percent(12, 10), percent(-3, -2), percent(1, 0)
-    ('+20.0 %', '-50.0 %', '')
+    >>> percent(12, 10), percent(-3, -2), percent(1, 0), percent(None, 1)
+    ('+20.0 %', '-50.0 %', '', '')
     """
-    share = (float(now) - float(before)) / abs(float(before)) if before else None
+    share = (float(now) - float(before)) / abs(float(before)) if before and now is not None else None
     return "" if share is None else f"{share:+.1%}".replace("%", " %")
 
 
