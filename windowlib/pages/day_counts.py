@@ -144,12 +144,12 @@ def by_day(
     rows: the headline columns that the file has; `batch_id` if the batches are wanted
     """
     places, counts = calendar.places(times_ms), dict[date, DayCount]()
-    present = np.unique(places)
-    for place in present[(present >= 0) & (present < len(calendar.days))]:
-        part = rows if len(present) == 1 else rows.filter(pa.array(places == place))
+    amounts = np.bincount(places + 1, minlength=len(calendar.days) + 1)[1 : len(calendar.days) + 1]
+    for place in np.flatnonzero(amounts).tolist():
+        part = rows if amounts[place] == len(places) else rows.filter(pa.array(places == place))
         batches = pc.unique(part["batch_id"]).to_pylist() if "batch_id" in part.column_names else ()
         values = [value_of(part, output) for output in headline]
-        counts[calendar.days[place]] = DayCount(int(np.count_nonzero(places == place)), values, sorted(batches))
+        counts[calendar.days[place]] = DayCount(int(amounts[place]), values, sorted(batches))
     return counts
 
 

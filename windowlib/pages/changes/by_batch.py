@@ -9,11 +9,11 @@ A result belongs to the day of its window's last millisecond. The day begins at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -117,6 +117,18 @@ def changes_by_batch(
     return changes
 
 
+class Part(NamedTuple):
+    """Rows of a change. They count as windows of a `kind` unless it is None, and their values count `sign` times."""
+
+    kind: str | None
+    sign: int
+    rows: pa.Table
+
+    def of_cause(self, cause: str) -> Part:
+        """The rows with one cause."""
+        return self._replace(rows=self.rows.filter(pc.equal(self.rows[CAUSE], cause))) if len(self.rows) else self
+
+
 @dataclass(slots=True)
 class BatchReader:
     """Compares batches. `left` is the number of rows that may still be read."""
@@ -142,7 +154,8 @@ class BatchReader:
         names = [*self._identity, "batch_id"]
         old, new = (self._rows("results", files, names) for files in files_of("results"))
         kinds = by_kind(old, new, [name for name in self._identity if name in {*old.column_names, *new.column_names}])
-        yield from self._by_day(kind, kinds, [(1, new), (-1, old)])
+        counted = [Part(change, 0, rows) for change, rows in kinds.items()]
+        yield from self._by_day(kind, [*counted, Part(None, 1, new), Part(None, -1, old)])
 
     def of_feed(self, files_of: FilesOf, *, fires_early: bool) -> Iterator[DayCause]:
         """Changes of a batch by its rows in `result_changes`. Raises `NotKnown`."""
@@ -171,11 +184,11 @@ class BatchReader:
             past = values_before(published, changed, identity)
             if len(past) > len(changed):
                 raise NotKnown("each firing is a result of its own")
-        kinds = {ADDED: added, CHANGED: changed, EXTENDED: grown, REMOVED: removed}
-        signed = [(1, added), (1, changed), (1, grown), (-1, removed), (-1, replaced), (-1, past)]
-        for cause in sorted({str(file.partition[CAUSE]) for file in files}):
-            of_cause = {kind: _of_cause(rows, cause) for kind, rows in kinds.items()}
-            yield from self._by_day(cause, of_cause, [(sign, _of_cause(rows, cause)) for sign, rows in signed])
+        parts = [Part(ADDED, 1, added), Part(CHANGED, 1, changed), Part(EXTENDED, 1, grown)]
+        parts += [Part(REMOVED, -1, removed), Part(None, -1, replaced), Part(None, -1, past)]
+        causes = sorted({str(file.partition[CAUSE]) for file in files})
+        for cause in causes:
+            yield from self._by_day(cause, parts if len(causes) == 1 else [part.of_cause(cause) for part in parts])
 
     @property
     def _identity(self) -> list[str]:
@@ -206,27 +219,18 @@ class BatchReader:
             rows = stored.read([name for name in stored.schema_arrow.names if name in wanted])
             rows = rows.cast(pa.schema([(field.name, as_in_parquet(field.type)) for field in rows.schema]))
             cause = file.partition.get(CAUSE)
-            parts.append(rows if cause is None else rows.append_column(CAUSE, pa.array([cause] * len(rows))))
+            parts.append(rows if cause is None else rows.append_column(CAUSE, pa.repeat(cause, len(rows))))
         return pa.concat_tables(parts, promote_options="default") if parts else NOTHING
 
-    def _by_day(
-        self, cause: str, kinds: Mapping[str, pa.Table], signed: Iterable[tuple[int, pa.Table]]
-    ) -> Iterator[DayCause]:
-        """Counts of windows by day, and the sums of the `signed` rows. The values of an erased key are never stored."""
-        counts = {kind: self._counted(rows) for kind, rows in kinds.items()}
-        sums = [(sign, self._counted(rows)) for sign, rows in signed]
-        days = {day for day_counts in (*counts.values(), *(day_counts for _, day_counts in sums)) for day in day_counts}
+    def _by_day(self, cause: str, parts: Sequence[Part]) -> Iterator[DayCause]:
+        """Counts of windows by day, and sums. The values of an erased key are never stored."""
+        counted = [(part, self._counted(part.rows)) for part in parts]
+        days = {day for _, counts in counted for day in counts}
         for day in sorted(days, key=lambda day: day or date.min):
-            windows = {kind: day_counts[day].rows for kind, day_counts in counts.items() if day in day_counts}
+            of_day = [(part, counts[day]) for part, counts in counted if day in counts]
+            windows = {part.kind: count.rows for part, count in of_day if part.kind}
             changed = [
-                sum(
-                    (
-                        sign * (day_counts[day].values[place].value or 0)
-                        for sign, day_counts in sums
-                        if day in day_counts
-                    ),
-                    start=0,
-                )
+                sum((part.sign * (count.values[place].value or 0) for part, count in of_day if part.sign), start=0)
                 for place in range(len(self.outputs))
             ]
             yield DayCause(day, cause, windows, [None] * len(changed) if cause == FORGET else changed)
@@ -241,10 +245,6 @@ class BatchReader:
         newest = day_of(int(moments.max()), self.zone)
         days = DayCalendar.of(newest, newest, self.zone).around(int(moments.min()), int(moments.max()))
         return dict[date | None, DayCount](by_day(days, moments, values, self.outputs).items())
-
-
-def _of_cause(rows: pa.Table, cause: str) -> pa.Table:
-    return rows.filter(pc.equal(rows[CAUSE], cause)) if len(rows) else rows
 
 
 def plain(change: BatchChange) -> Any:
