@@ -28,7 +28,7 @@ from windowlib.definition.commands import naming
 from windowlib.model.errors import WindowError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from windowlib.airflow.live_pages import Allowed
     from windowlib.airflow.pipelines import BrokenPipelines
@@ -126,9 +126,7 @@ def show_file_form(name: str, request: Request, user: User) -> HTMLResponse:
     """Page with the form that sets a file aside."""
     from windowlib.airflow.live_pages import file_form_page
 
-    definition = _pipeline(name, user)
-    _check(_allowed(user, definition).decides, DECIDING)
-    return _answer(file_form_page(definition, request.query_params, _now_ms()))
+    return _answer(file_form_page(_to_decide(name, user), request.query_params, _now_ms()))
 
 
 @app.post("/{name}/set-aside")
@@ -137,14 +135,7 @@ def set_file_aside(name: str, user: User, form: Form) -> Response:
     from windowlib.airflow.live_pages import file_form_page
     from windowlib.airflow.web.actions import decide_file
 
-    definition = _pipeline(name, user)
-    _check(_allowed(user, definition).decides, DECIDING)
-    try:
-        decide_file(definition, form, user.get_name())
-    except (WindowError, OSError) as error:
-        problem = naming(str(error), definition.file)
-        return _answer(file_form_page(definition, form, _now_ms(), problem), status=HTTPStatus.CONFLICT)
-    return RedirectResponse("./", HTTPStatus.SEE_OTHER)
+    return _submitted(_to_decide(name, user), user, form, decide_file, file_form_page)
 
 
 @app.get("/{name}/rerun")
@@ -152,9 +143,7 @@ def show_rerun_form(name: str, request: Request, user: User) -> HTMLResponse:
     """Page with the form that starts a rerun, filled with the range of a day."""
     from windowlib.airflow.live_pages import rerun_form_page
 
-    definition = _pipeline(name, user)
-    _check(_allowed(user, definition).reruns, STARTING)
-    return _answer(rerun_form_page(definition, request.query_params, _now_ms()))
+    return _answer(rerun_form_page(_to_rerun(name, user), request.query_params, _now_ms()))
 
 
 @app.post("/{name}/rerun")
@@ -163,14 +152,7 @@ def start_rerun(name: str, user: User, form: Form) -> Response:
     from windowlib.airflow.live_pages import rerun_form_page
     from windowlib.airflow.web import actions
 
-    definition = _pipeline(name, user)
-    _check(_allowed(user, definition).reruns, STARTING)
-    try:
-        run = actions.start_rerun(definition, form, user.get_name())
-    except (WindowError, OSError) as error:
-        problem = naming(str(error), definition.file)
-        return _answer(rerun_form_page(definition, form, _now_ms(), problem), status=HTTPStatus.CONFLICT)
-    return RedirectResponse(run, HTTPStatus.SEE_OTHER)
+    return _submitted(_to_rerun(name, user), user, form, actions.start_rerun, rerun_form_page)
 
 
 @app.get("/{name}/")
@@ -194,6 +176,39 @@ def _allowed(user: Any, definition: Definition) -> Allowed:
 
     decides = may_decide(user, dag_id(definition))
     return Allowed(open_question(definition) if decides else None, decides, may_start(user, RERUN_DAG))
+
+
+def _to_decide(name: str, user: Any) -> Definition:
+    """Pipeline whose files the user may set aside."""
+    from windowlib.airflow.pipelines import dag_id
+
+    definition = _pipeline(name, user)
+    _check(may_decide(user, dag_id(definition)), DECIDING)
+    return definition
+
+
+def _to_rerun(name: str, user: Any) -> Definition:
+    """Pipeline that the user may rerun."""
+    from windowlib.airflow.web.actions import RERUN_DAG
+
+    definition = _pipeline(name, user)
+    _check(may_start(user, RERUN_DAG), STARTING)
+    return definition
+
+
+def _submitted(
+    definition: Definition,
+    user: Any,
+    form: Mapping[str, str],
+    act: Callable[[Definition, Mapping[str, str], str], str],
+    form_page: Callable[[Definition, Mapping[str, str], int, str], str],
+) -> Response:
+    """Does what a form requests, and leads to the address that `act` returns. If it is refused, the form again."""
+    try:
+        return RedirectResponse(act(definition, form, user.get_name()), HTTPStatus.SEE_OTHER)
+    except (WindowError, OSError) as error:
+        problem = naming(str(error), definition.file)
+        return _answer(form_page(definition, form, _now_ms(), problem), status=HTTPStatus.CONFLICT)
 
 
 def _check(allowed: bool, right: str) -> None:

@@ -21,14 +21,18 @@ class FormRefused(WindowError):
     """A form lacks a value that its action needs. Nothing was changed."""
 
 
-def decide_file(definition: Definition, fields: Mapping[str, str], who: str) -> None:
-    """Sets a file aside, as `windowlib set-aside` does. The field `back` takes it back. Raises `WindowError`."""
+def decide_file(definition: Definition, fields: Mapping[str, str], who: str) -> str:
+    """Sets a file aside, as `windowlib set-aside` does. The field `back` takes it back.
+
+    Returns the address of the page of the pipeline. Raises `WindowError`.
+    """
     file, reason = fields.get("file", ""), fields.get("reason", "")
     if not file:
         raise FormRefused("the file: there is none. Give its path relative to the source folder")
     if mistake := reason_mistake(reason):
         raise FormRefused(f"{mistake}. Give the reason in one line")
     (take_back if fields.get("back") else set_aside)(definition, file, who, reason)
+    return "./"
 
 
 def start_rerun(definition: Definition, fields: Mapping[str, str], who: str) -> str:
