@@ -268,18 +268,18 @@ PARTS = (
     ),
     Part(
         "pages/days.json",
-        "counts by day of the files behind the last page. Without it all files are counted again",
+        "counts by hour of the files behind the table of days. Without it all files are counted again",
         {
-            "terms": "settings of the counts: a version, the zone of the days, the headline",
-            "files": "table/path → day → a list: rows, for each headline value a number of values and their sum or"
-            " extreme (decimals are strings), and batches",
+            "terms": "settings of the counts: version, zone with a digest of its transitions, the numeric outputs",
+            "files": "table/path → start of an hour in ms → a list: rows, for each output a number of values, their sum"
+            " and extreme (decimals are strings), and batches",
         },
     ),
     Part(
         "pages/changes.json",
         "changes of results by batch. Without it the newest batches are compared again",
         {
-            "terms": "settings of the counts: a version, the zone of the days, the outputs that add up",
+            "terms": "settings of the counts: version, zone with a digest of its transitions, the outputs that add up",
             "files": "batch and time of its commit in ms → a list: day or null, cause, kind of change → windows, and"
             " for each output the change of its sum (decimals are strings, null: not known)",
         },

@@ -75,9 +75,9 @@ def test_the_values_of_all_runs_are_shown_with_their_bounds(made: Definition) ->
     assert len(plot.bars) == 60
     assert [number for number, bar in enumerate(plot.bars, 1) if bar.kind] == [30, 31]
     assert plot.bars[29].title == "batch 30: 50 % (rows_read 130), expected at most 10 %"
-    assert plot.band is not None
-    assert plot.band.y == pytest.approx(plot.height * (1 - 0.1 / 0.6), abs=0.01)
-    assert plot.bars[0].y > plot.band.y > plot.bars[29].y > 0
+    [band] = plot.bands
+    assert band.y == pytest.approx(plot.height * (1 - 0.1 / 0.6), abs=0.01)
+    assert plot.bars[0].y > band.y > plot.bars[29].y > 0
     assert plot.ticks == ["60 %", "40 %", "20 %", "0 %"]
 
 

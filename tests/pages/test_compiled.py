@@ -11,7 +11,7 @@ from windowlib.pages.compiled import TemplateCache
 
 
 def rendered(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
-    """Output of a template, and the number of its compilations."""
+    """NumericOutput of a template, and the number of its compilations."""
     made = jinja2.Environment(
         loader=jinja2.DictLoader({"one": text}), bytecode_cache=TemplateCache(folder), autoescape=True
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -23,18 +22,18 @@ from windowlib.pages.render import PageLinks, pipeline_page
 NOW_MS = 1_900_000_000_000
 
 
-def cost(definition: Definition) -> tuple[float, int]:
-    """Processor seconds, and bytes of the page."""
+def page_bytes(definition: Definition) -> int:
     commit = Ledger(definition.store, wall_clock_ms).state().commit
     assert commit is not None
-    started = time.process_time()
     page = pipeline_page(
         pipeline(observe_pipeline(definition, commit.at_ms)), PageLinks(pipeline=lambda name: name, home=None)
     )
-    return time.process_time() - started, len(page)
+    return len(page)
 
 
-def test_a_long_history_costs_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path) -> None:
+def test_the_page_of_a_long_history_is_not_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path
+) -> None:
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     found = []
     for runs in (100, 5_000 if ALL else 400):
@@ -42,10 +41,9 @@ def test_a_long_history_costs_no_more(tmp_path: Path, monkeypatch: pytest.Monkey
         folder.mkdir()
         definition = load_definition(stopped("tumbling", folder, built_in))
         lengthen(definition, runs)
-        found.append(cost(definition))
-    (_, young_bytes), (old_s, old_bytes) = found
-    assert old_s < 10
-    assert old_bytes < 1.2 * young_bytes
+        found.append(page_bytes(definition))
+    young, old = found
+    assert old < 1.2 * young
 
 
 def test_the_newest_batch_reads_few_ledger_rows(

@@ -24,10 +24,11 @@ from windowlib.delta import commits as delta_commits
 from windowlib.delta import data_files
 from windowlib.delta.tables import Tables
 from windowlib.model.watermark import MAX_WATERMARK
-from windowlib.pages import day_counts
-from windowlib.pages.days import DayReader, Days, days
+from windowlib.pages.counts import row_counts
+from windowlib.pages.counts.row_reader import RowReader
+from windowlib.pages.days import Days, days
 from windowlib.pages.newest_rows import RecentRun, Tail
-from windowlib.pages.plots.by_day import headline_plots
+from windowlib.pages.plots.headline import headline_by_day
 from windowlib.storage.disk import Disk
 
 HOUR_MS = 3_600_000
@@ -125,7 +126,7 @@ def test_values_add_up_by_their_aggregate(tmp_path: Path) -> None:
 
 def test_headline_values_are_drawn_by_day(tmp_path: Path) -> None:
     found = of_results(definition(tmp_path), [result(DAY_MS, 4), result(2 * DAY_MS, 2, "0.00")], DAY_MS)
-    clicks, revenue, most = headline_plots(found, as_of_ms=0)
+    clicks, revenue, most = headline_by_day(found, as_of_ms=0)
     assert [(bar.kind, bar.title) for bar in clicks.plot.bars] == [
         ("", "1 Jan: 4"), ("flight", "2 Jan: 2, not final"),
     ]  # fmt: skip
@@ -217,9 +218,9 @@ def test_a_pipeline_without_results_has_no_days(tmp_path: Path) -> None:
 def test_each_file_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = definition(tmp_path)
     first = of_results(made, [result(DAY_MS, revenue="0.10")], keep=True)
-    kept = folder_of(made) / day_counts.FILE
+    kept = folder_of(made) / row_counts.FILE
     assert json.loads(kept.read_text()).keys() == KEYS["pages/days.json"]
-    monkeypatch.setattr(DayReader, "_count", lambda *_: pytest.fail("it is counted again"))
+    monkeypatch.setattr(RowReader, "_count", lambda *_: pytest.fail("it is counted again"))
     tables = Tables(made.store)
     versions = {"results": tables["results"].version() or 0}
     assert days(made, tables, tail(run(1, 0, versions)), None, since_ms=-1) == first

@@ -19,7 +19,7 @@ from windowlib.definition.instants import utc
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import data_files
 from windowlib.delta.tables import Tables
-from windowlib.pages import hour_counts
+from windowlib.pages.counts import hour_counts
 from windowlib.pages.gaps import HOUR_MS, step_ms
 from windowlib.pages.hours import CountingRule, Hour, hour_notes, hours
 from windowlib.pages.local_hours import clock_words
@@ -218,7 +218,7 @@ def test_a_file_is_counted_again_if_the_counts_are_damaged(
     results, flying = CountingRule.results, CountingRule.in_flight
     monkeypatch.setattr(CountingRule, "results", lambda self, file: counted.append(file.rows) or results(self, file))
     monkeypatch.setattr(
-        CountingRule, "in_flight", lambda self, file, *more: counted.append(file.rows) or flying(self, file, *more)
+        CountingRule, "in_flight", lambda self, at_ms, file: counted.append(file.rows) or flying(self, at_ms, file)
     )
     assert hours(made, tables, [run]) == first
     assert counted == ([] if damage is None else [2, 1])

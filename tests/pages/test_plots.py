@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date, timedelta
 from itertools import pairwise
 
@@ -12,15 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowlib.definition.toml.durations import UNITS
-from windowlib.pages.day_counts import Headline, Number
-from windowlib.pages.days import Day, Days
-from windowlib.pages.hours import Hour
+from windowlib.pages.counts.row_counts import Number, NumericOutput
+from windowlib.pages.days import Day, Days, ResultHour
+from windowlib.pages.local_hours import hours_in
 from windowlib.pages.plots.by_batch import plot
-from windowlib.pages.plots.by_day import headline_plots
-from windowlib.pages.plots.by_hour import days as by_hour
-from windowlib.pages.plots.by_hour import usual_hour
+from windowlib.pages.plots.headline import headline_by_day, headline_by_hour
 from windowlib.pages.plots.scale import ticks
 from windowlib.pages.trends import Measure, Trend, TrendPoint
+from windowlib.plans.grids.local_times import local_time
 
 
 def days(values: Sequence[Number | None], open_days: int = 0) -> Days:
@@ -30,7 +28,7 @@ def days(values: Sequence[Number | None], open_days: int = 0) -> Days:
         Day(first + timedelta(days=number), 0, 0, number < len(values) - open_days, 0, 1, [value], 1, [value], 0, 0, ())
         for number, value in enumerate(values)
     ][::-1]
-    return Days("UTC", 0, 0, [Headline("revenue", "sum")], newest_first)
+    return Days("UTC", 0, 0, [NumericOutput("revenue", "sum")], newest_first)
 
 
 @given(st.floats(1e-9, 1e15), st.booleans(), st.booleans())
@@ -44,11 +42,10 @@ def test_an_axis_has_few_round_numbers_at_equal_distances(highest: float, is_dur
 
 
 def test_a_headline_value_has_its_usual_band() -> None:
-    [shown] = headline_plots(days([*[100, 102, 98, 101] * 3, 250, 40], open_days=1), as_of_ms=0)
+    [shown] = headline_by_day(days([*[100, 102, 98, 101] * 3, 250, 40], open_days=1), as_of_ms=0)
     assert [bar.kind for bar in shown.plot.bars] == [*[""] * 12, "unusual", "flight"]
     assert (shown.is_unusual, shown.usual, shown.newest) == (True, "usual 85 to 116", "14 Mar 2026: 40, not final")
-    assert shown.plot.band is not None
-    band = shown.plot.band
+    [band] = shown.plot.bands
     for bar in shown.plot.bars[:12]:
         assert band.y < bar.y < band.y + band.height
     assert shown.plot.ticks == ["300", "200", "100", "0"]
@@ -57,11 +54,11 @@ def test_a_headline_value_has_its_usual_band() -> None:
 
 def test_few_days_or_negative_values_have_no_band() -> None:
     few, negative = days([1.5] * 8), days([-1, *[5] * 12])
-    assert [next(headline_plots(shown, 0)).plot.band for shown in (few, negative)] == [None, None]
+    assert [next(headline_by_day(shown, 0)).plot.bands for shown in (few, negative)] == [[], []]
 
 
 def test_open_days_and_the_newest_day_do_not_move_the_band() -> None:
-    usual = {next(headline_plots(days([*[100, 110] * 5, newest, 1], open_days=1), 0)).usual for newest in (90, 9_000)}
+    usual = {next(headline_by_day(days([*[100, 110] * 5, newest, 1], open_days=1), 0)).usual for newest in (90, 9_000)}
     assert len(usual) == 1
 
 
@@ -73,12 +70,42 @@ def test_a_trend_has_times_units_and_hover_values() -> None:
     assert (shown.bars[0].title, shown.bars[-1].kind) == ("batch 1, 2 Jan 00:00: 10m", "unusual")
 
 
-def test_hours_have_their_usual_band() -> None:
-    hours = [Hour(number * UNITS["h"], 5, 10 + number % 3, 0, 0, is_gap=False) for number in range(24)]
-    flight = replace(hours[-1], events=15, in_flight=3)
-    assert usual_hour([*hours, flight]) == usual_hour(hours)
-    [day] = by_hour([*hours[:-1], flight])
-    assert day.band is not None
-    assert day.band.width == day.width == 240
-    assert 0 < day.band.y < day.band.y + day.band.height <= 44
-    assert usual_hour(hours[:5]) is None
+def by_hours(values: Sequence[Number | None], final: int, zone: str = "UTC", combine: str = "sum") -> Days:
+    """Hours with a headline value each, oldest first, from midnight of 2026-03-20; the first `final` are final."""
+    first = hours_in(zone).number(1_773_964_800_000)
+    hours = [
+        ResultHour(hours_in(zone).edge_ms(first + number), number < final, int(value is not None), [value])
+        for number, value in enumerate(values)
+    ]
+    return Days(zone, 0, 0, [NumericOutput("revenue", combine)], hours=hours)
+
+
+def test_the_band_of_an_hour_separates_day_and_night() -> None:
+    night_and_day = [10.0] * 8 + [500.0] * 16
+    values = [*night_and_day * 10, *[10.0] * 8, 500.0, 10.0, 90.0]
+    [shown] = headline_by_hour(by_hours(values, len(values) - 1), as_of_ms=0)
+    assert len(shown.plot.bars) == 72
+    assert [bar.kind for bar in shown.plot.bars[-4:]] == ["", "", "unusual", "flight"]
+    assert (shown.is_unusual, shown.usual) == (True, "usual 425 to 575")
+    assert len(shown.plot.bands) == 7  # three nights, three days and what is left of a day
+    assert {round(band.height, 1) for band in shown.plot.bands} == {1.0, 18.0}
+
+
+def test_an_hour_without_results_is_drawn_for_sums_alone() -> None:
+    values = [*[5.0] * 30, None, 5.0]
+    [sums], [means] = (headline_by_hour(by_hours(values, 32, combine=combine), 0) for combine in ("sum", "mean"))
+    assert (len(sums.plot.bars), len(means.plot.bars)) == (32, 31)
+    assert sums.plot.bars[30].height == 0
+
+
+def test_windows_of_whole_days_have_no_plot_by_hour() -> None:
+    assert [*headline_by_hour(by_hours([1.0, *[None] * 23] * 14, 14 * 24), 0)] == []
+
+
+def test_the_band_follows_the_local_clock() -> None:
+    """On 29 March the clocks of Berlin skip an hour, so that the values move by an hour in UTC."""
+    hours = by_hours([0.0] * 24 * 12, 0, "Europe/Berlin").hours
+    values = [500.0 if local_time("Europe/Berlin", hour.start_ms).hour >= 8 else 10.0 for hour in hours]
+    berlin, utc = (next(headline_by_hour(by_hours(values, len(values), zone), 0)) for zone in ("Europe/Berlin", "UTC"))
+    assert "unusual" not in {bar.kind for bar in berlin.plot.bars}
+    assert "unusual" in {bar.kind for bar in utc.plot.bars}

@@ -42,7 +42,7 @@ def state_and_why(definition: Definition, now_ms: int | None = None) -> tuple[St
 
 
 def said(definition: Definition) -> str:
-    """Output of `windowlib status`."""
+    """NumericOutput of `windowlib status`."""
     ended = CliRunner().invoke(app, ["status", str(definition.file)], env={"COLUMNS": "1000"})
     assert ended.exit_code == 0, ended.output
     return ended.output

@@ -21,7 +21,7 @@ from windowlib.ledger.ledger import Rejected
 from windowlib.pages.changes.by_batch import changes_by_batch
 from windowlib.pages.changes.since_moment import together
 from windowlib.pages.changes.waiting import WaitingChanges, waiting_changes
-from windowlib.pages.day_counts import headline_of
+from windowlib.pages.counts.row_counts import numeric_outputs
 from windowlib.pages.newest_rows import tail
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.pipeline_state import observe_pipeline
@@ -92,8 +92,10 @@ def results(definition: Definition) -> Results:
 def test_the_changes_by_day_are_those_of_the_published_batch(definition: Definition, asked: list[Asked]) -> None:
     ledger = ledger_of(definition)
     runs = tail(ledger.tables, ledger.state().version).runs
-    headline = headline_of(definition, ledger.tables, ledger.tables["results"].files(runs[0].versions["results"]))
-    outputs = [output for output in headline if output.combine == "sum"]
+    numbers, in_headline = numeric_outputs(
+        definition, ledger.tables, ledger.tables["results"].files(runs[0].versions["results"])
+    )
+    outputs = [output for output in numbers[:in_headline] if output.combine == "sum"]
     published = changes_by_batch(definition, ledger.tables, runs, outputs, is_whole=True)
     assert sorted(published) == [batch.batch_id for batch in asked]
     kinds = set[str]()

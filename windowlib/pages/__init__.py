@@ -21,10 +21,8 @@ Facts:
     changes/               changes of results since a moment, by day and cause
     decided.py             reruns and decisions of operators
     days.py                days: final or not, results, headline values, changes
-    day_counts.py          rows and headline values by day, from a file of a table
     hours.py               events and results by hour of event time
-    hour_counts.py         windows and events by hour, from a file of a table
-    count_cache.py         counts of files, stored for the next page
+    counts/                counts of the rows of files, stored for the next page
     local_hours.py         hours of the local clock of a zone
     gaps.py                hours of event time without results
     history.py             checks over the newest batches

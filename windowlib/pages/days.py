@@ -2,20 +2,16 @@
 
 A day is final when the watermark has passed its last millisecond by the allowed lateness: only reruns and other
 decisions change its results. A result belongs to the day of its window's last millisecond. A day begins at midnight of
-the zone of `[pages] time_zone`.
+the zone of the pages (`page_zone`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, timedelta
-from functools import partial
 from zoneinfo import ZoneInfo
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
 from windowlib.definition.definition import Definition
@@ -26,31 +22,27 @@ from windowlib.delta.tables import Tables
 from windowlib.model.errors import WindowError
 from windowlib.model.geometry import geometry_of
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
-from windowlib.pages.count_cache import CountCache
-from windowlib.pages.day_counts import (
+from windowlib.pages.counts.count_cache import CountCache
+from windowlib.pages.counts.row_counts import (
     FILE,
-    DayCalendar,
-    DayCount,
     DayCounts,
-    DayValue,
-    Headline,
+    HourCounts,
     Number,
+    NumericOutput,
+    OutputValue,
+    PeriodCount,
     by_day,
     day_of,
-    headline_of,
-    merged,
+    numeric_outputs,
     parsed,
     plain,
-    start_ms,
 )
-from windowlib.pages.hour_counts import times_ms
+from windowlib.pages.counts.row_reader import MOST_ROWS, RowReader, ShownDays
 from windowlib.pages.hours import newest_event_ms
+from windowlib.pages.local_hours import hours_in, page_zone, zone_terms
 from windowlib.pages.newest_rows import RUNS_SHOWN, Tail
-from windowlib.storage.object_file import opened
 
 SHOWN = 14  # days
-MOST_ROWS = 3_000_000  # rows that are read of a table; with more results, fewer days are shown
-OF_OPERATORS = ("rerun", "migrate", "forget")  # causes of changes that do not come from events
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +83,32 @@ class Day:
 
 
 @dataclass(frozen=True, slots=True)
+class ResultHour:
+    """Results whose windows end in an hour: their number, and the headline values, in their order."""
+
+    start_ms: int
+    is_final: bool
+    results: int
+    values: Sequence[Number | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Days:
     """Days, newest first, or the reason why windows belong to no day.
 
     `final_ms` is the end of the results that only operators change (exclusive), None before the first event.
     `first_open` is the first day that is not final, `open_until_ms` the watermark that makes it final; None if there is
-    no such day. `since_ms` is the moment with which results are compared.
+    no such day. `since_ms` is the moment with which results are compared. `hours` are the hours of these days, oldest
+    first, from the first result to the newest. `means` has the mean of each numeric output by day, oldest first.
     """
 
     zone: str
     final_ms: int | None
     since_ms: int
-    headline: Sequence[Headline] = ()
+    headline: Sequence[NumericOutput] = ()
     days: Sequence[Day] = ()
+    hours: Sequence[ResultHour] = ()
+    means: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     first_open: date | None = None
     open_until_ms: int | None = None
     why_none: str | None = None
@@ -115,60 +120,11 @@ class Days:
 
 
 @dataclass(frozen=True, slots=True)
-class DayReader:
-    """Counts the files of tables by day."""
-
-    tables: Tables
-    calendar: DayCalendar
-    headline: Sequence[Headline]
-    cache: CountCache[DayCounts]
-
-    def results(self, files: Iterable[DataFile]) -> dict[date, DayCount]:
-        """Results by the day of their last millisecond."""
-        chosen = overlapping(files, "window_end", "window_end", self.calendar.span(1))
-        return merged((self._counted("results", file, "window_end") for file in chosen), self.headline)
-
-    def reworked(self, version: int | None) -> dict[date, DayCount]:
-        """Changes of results that operators requested, by day, with their batches."""
-        causes = pa.array(OF_OPERATORS)
-        files = self.tables["result_changes"].files_where(version, lambda f: pc.is_in(f["partition.cause"], causes))
-        chosen = overlapping(files, "window_end", "window_end", self.calendar.span(1))
-        return merged(self._counted("result_changes", file, "window_end") for file in chosen)
-
-    def events(self, table: str, files: Iterable[DataFile]) -> dict[date, DayCount] | None:
-        """Rows of a table by the day of their event time; None if there are too many."""
-        chosen = overlapping(files, "event_time", "event_time", self.calendar.span(0))
-        if sum(file.rows for file in chosen) > MOST_ROWS:
-            return None
-        return merged(self._counted(table, file, "event_time") for file in chosen)
-
-    def _counted(self, table: str, file: DataFile, time: str) -> DayCounts:
-        return self.cache.of(f"{table}/{file.path}", partial(self._count, table, file, time))
-
-    def _count(self, table: str, file: DataFile, time: str) -> DayCounts:
-        """Counts the rows of a file by the day of a time. The end of a window counts in the day before it."""
-        stored = pq.ParquetFile(opened(self.tables[table].store, file.path, file.size_bytes))
-        further = {
-            "results": [output.name for output in self.headline],
-            "result_changes": ["batch_id"],
-            "late_events": ["readmitted_by"],
-        }.get(table, [])
-        present = {*stored.schema_arrow.names}
-        rows = stored.read(columns=[time, *(name for name in further if name in present)])
-        rows = rows.filter(pc.is_valid(rows[time])) if rows[time].null_count else rows
-        if table == "late_events":
-            rows = rows.filter(pc.is_null(rows["readmitted_by"]))
-        moments = times_ms(rows[time]) - (1 if time == "window_end" else 0)
-        if not len(moments):
-            return {}
-        days = self.calendar.around(int(moments.min()), int(moments.max()))
-        return by_day(days, moments, rows.drop_columns([time]), self.headline if table == "results" else ())
-
-
-@dataclass(frozen=True, slots=True)
 class Counted:
-    """Counts of the tables by day. `before` has the results at the chosen moment, None if they are not known."""
+    """Counts of the tables by day, and of the results by hour. `before`, at the chosen moment, is None if not known."""
 
+    headline: Sequence[NumericOutput]
+    by_hour: HourCounts
     results: DayCounts
     before: DayCounts | None
     late: DayCounts | None
@@ -183,7 +139,7 @@ def days(
 
     With `keep`, the counts of each file are stored for the next page.
     """
-    zone = ZoneInfo(definition.pages.time_zone)
+    zone = ZoneInfo(page_zone(definition))
     if why := why_no_days(definition):
         return Days(zone.key, final_ms, since_ms, why_none=why)
     versions = tail.runs[0].versions if tail.runs else {}
@@ -192,33 +148,53 @@ def days(
     if newest_ms is None:
         return Days(zone.key, final_ms, since_ms)
     first, last = _first_day(files, zone) or day_of(newest_ms, zone), day_of(newest_ms, zone)
-    calendar = _calendar(files, first, last, zone)
-    headline = headline_of(definition, tables, files)
-    terms = " ".join(["1", zone.key, *(f"{output.name}:{output.combine}" for output in headline)])
-    cache = CountCache[DayCounts].read(definition.store, FILE, terms, parsed, plain)
-    reader = DayReader(tables, calendar, headline, cache)
-    late, refused = (
-        reader.events(name, tables[name].files(versions.get(name))) for name in ("late_events", "quarantine")
-    )
-    reworked = reader.reworked(versions.get("result_changes"))
-    counted = Counted(reader.results(files), _before(reader, tail, since_ms), late, refused, reworked)
+    outputs, in_headline = numeric_outputs(definition, tables, files)
+    terms = " ".join(["2", zone_terms(zone.key), *(f"{output.name}:{output.combine}" for output in outputs)])
+    cache = CountCache[HourCounts].read(definition.store, FILE, terms, parsed, plain)
+    reader = RowReader(tables, _shown(files, first, last, zone), outputs, in_headline, cache)
+    counted = _counted(reader, tail, files, since_ms)
     if keep:
         cache.write()
     passed = {run.batch_id: run.watermark_out_ms for run in tail.runs}
     lateness_ms = definition.spec.allowed_lateness_ms
-    oldest_first = [_day(reader, day, counted, passed, lateness_ms, final_ms) for day in calendar.days]
-    first_open = _first_open(first, final_ms, zone)
-    if first_open is None or first_open > last:
-        return Days(zone.key, final_ms, since_ms, headline, oldest_first[::-1])
-    open_until_ms = start_ms(first_open + timedelta(days=1), zone) - 1 + lateness_ms
-    return Days(zone.key, final_ms, since_ms, headline, oldest_first[::-1], first_open, open_until_ms)
+    first_open = _first_open(first, last, final_ms, zone)
+    return Days(
+        zone=zone.key,
+        final_ms=final_ms,
+        since_ms=since_ms,
+        headline=reader.headline,
+        days=[_day(reader.shown, day, counted, passed, lateness_ms, final_ms) for day in reader.shown.days[::-1]],
+        hours=[*_hours(reader.shown, counted, final_ms)],
+        means=_means(reader.shown, counted.results, outputs),
+        first_open=first_open,
+        open_until_ms=None if first_open is None else reader.shown.bounds_ms(first_open)[1] - 1 + lateness_ms,
+    )
 
 
-def _first_open(first: date, final_ms: int | None, zone: ZoneInfo) -> date | None:
-    """First day that is not final, from the `first` day with a result; None if every day is final."""
+def _counted(reader: RowReader, tail: Tail, files: Sequence[DataFile], since_ms: int) -> Counted:
+    """Counts the tables of the newest batch. `files` are those of its results."""
+    tables, zone, versions = reader.tables, reader.shown.zone, tail.runs[0].versions if tail.runs else {}
+    late, refused = (
+        reader.events(name, tables[name].files(versions.get(name))) for name in ("late_events", "quarantine")
+    )
+    results, before = reader.results(files), _before(reader, tail, since_ms)
+    return Counted(
+        headline=reader.headline,
+        by_hour=results,
+        results=by_day(results, zone, reader.outputs),
+        before=None if before is None else by_day(before, zone, reader.outputs),
+        late=None if late is None else by_day(late, zone),
+        refused=None if refused is None else by_day(refused, zone),
+        reworked=by_day(reader.reworked(versions.get("result_changes")), zone),
+    )
+
+
+def _first_open(first: date, last: date, final_ms: int | None, zone: ZoneInfo) -> date | None:
+    """First day from `first` to `last` that is not final; None if every day is final."""
     if final_ms == MAX_WATERMARK:
         return None
-    return first if final_ms in (None, MIN_WATERMARK) else max(first, day_of(final_ms, zone))
+    day = first if final_ms in (None, MIN_WATERMARK) else max(first, day_of(final_ms, zone))
+    return day if day <= last else None
 
 
 def why_no_days(definition: Definition) -> str | None:
@@ -243,17 +219,17 @@ def _first_day(files: Sequence[DataFile], zone: ZoneInfo) -> date | None:
     return day_of(min(ends) - 1, zone) if len(ends) == len(files) > 0 else None
 
 
-def _calendar(files: Sequence[DataFile], first: date, last: date, zone: ZoneInfo) -> DayCalendar:
+def _shown(files: Sequence[DataFile], first: date, last: date, zone: ZoneInfo) -> ShownDays:
     """Days that are shown. With very many results, these are fewer days."""
-    calendar = DayCalendar.of(last, last, zone)
-    for shown in (SHOWN, SHOWN // 2, 1):
-        calendar = DayCalendar.of(max(first, last - timedelta(days=shown - 1)), last, zone)
-        if sum(file.rows for file in overlapping(files, "window_end", "window_end", calendar.span(1))) <= MOST_ROWS:
+    shown = ShownDays.of(last, last, zone)
+    for number in (SHOWN, SHOWN // 2, 1):
+        shown = ShownDays.of(max(first, last - timedelta(days=number - 1)), last, zone)
+        if sum(file.rows for file in overlapping(files, "window_end", "window_end", shown.span(1))) <= MOST_ROWS:
             break
-    return calendar
+    return shown
 
 
-def _before(reader: DayReader, tail: Tail, since_ms: int) -> DayCounts | None:
+def _before(reader: RowReader, tail: Tail, since_ms: int) -> HourCounts | None:
     """Results at a moment; None if they are no longer known."""
     run = next((run for run in tail.runs if run.at_ms <= since_ms), None)
     if run is None:
@@ -265,24 +241,20 @@ def _before(reader: DayReader, tail: Tail, since_ms: int) -> DayCounts | None:
 
 
 def _day(
-    reader: DayReader,
+    shown: ShownDays,
     day: date,
     counted: Counted,
     passed: Mapping[int, int | None],
     lateness_ms: int,
     final_ms: int | None,
 ) -> Day:
-    headline, (begin_ms, end_ms) = reader.headline, reader.calendar.bounds_ms(day)
+    begin_ms, end_ms = shown.bounds_ms(day)
     final_at_ms = end_ms - 1 + lateness_ms
 
-    def values(counts: DayCounts) -> list[Number | None]:
-        of_day = counts.get(day, DayCount()).values or [DayValue()] * len(headline)
-        return [value.shown(output.combine) for value, output in zip(of_day, headline, strict=True)]
-
     def rows(counts: DayCounts | None) -> int | None:
-        return None if counts is None else counts.get(day, DayCount()).rows
+        return None if counts is None else counts.get(day, PeriodCount()).rows
 
-    batches = counted.reworked.get(day, DayCount()).batches
+    batches = counted.reworked.get(day, PeriodCount()).batches
     return Day(
         day=day,
         start_ms=begin_ms,
@@ -290,10 +262,38 @@ def _day(
         is_final=final_ms is not None and final_ms >= end_ms,
         final_at_ms=final_at_ms,
         results=rows(counted.results) or 0,
-        values=values(counted.results),
+        values=_values(counted.results.get(day), counted.headline),
         results_before=rows(counted.before),
-        values_before=values(counted.before or {}),
+        values_before=_values((counted.before or {}).get(day), counted.headline),
         late=rows(counted.late),
         refused=rows(counted.refused),
         reworks=[Rework(batch, (passed.get(batch) or MIN_WATERMARK) >= final_at_ms) for batch in batches],
     )
+
+
+def _values(count: PeriodCount | None, headline: Sequence[NumericOutput]) -> list[Number | None]:
+    """Headline values of some results; None if there are no results."""
+    values = count.values if count else [OutputValue()] * len(headline)
+    return [value.shown(output.combine) for value, output in zip(values, headline, strict=False)]
+
+
+def _hours(shown: ShownDays, counted: Counted, final_ms: int | None) -> Iterator[ResultHour]:
+    """Yields the hours of the shown days, from the first with results to the last."""
+    span, calendar = shown.span(0), hours_in(shown.zone.key)
+    with_results = [hour_ms for hour_ms in counted.by_hour if span.from_ms <= hour_ms < span.to_ms]
+    if not with_results:
+        return
+    for number in range(calendar.number(min(with_results)), calendar.number(max(with_results)) + 1):
+        hour_ms = calendar.edge_ms(number)
+        is_final = final_ms is not None and final_ms >= calendar.next_ms(hour_ms)
+        count = counted.by_hour.get(hour_ms)
+        yield ResultHour(hour_ms, is_final, count.rows if count else 0, _values(count, counted.headline))
+
+
+def _means(shown: ShownDays, results: DayCounts, outputs: Sequence[NumericOutput]) -> dict[str, list[float | None]]:
+    """Mean of each output by day, oldest day first."""
+    of_days = [results.get(day, PeriodCount()).values for day in shown.days]
+    return {
+        output.name: [values[place].mean if values else None for values in of_days]
+        for place, output in enumerate(outputs)
+    }

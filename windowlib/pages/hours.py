@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -22,9 +22,9 @@ from windowlib.model.calendar import Calendar
 from windowlib.model.geometry import geometry_of
 from windowlib.model.rerun import TimeRange
 from windowlib.model.spec import WindowSpec
+from windowlib.pages.counts.hour_counts import HourCounts, counts, hour_count_cache, numbers, times_ms
 from windowlib.pages.gaps import must_have_ended, notes, step_ms
-from windowlib.pages.hour_counts import HourCounts, counts, hour_count_cache, numbers, times_ms
-from windowlib.pages.local_hours import hours_in, zone_of_hours
+from windowlib.pages.local_hours import hours_in, page_zone, zone_terms
 from windowlib.pages.newest_rows import RecentRun
 from windowlib.storage.object_file import opened
 
@@ -45,14 +45,18 @@ class ByHour:
     def __contains__(self, hour_ms: int) -> bool:
         return bool(self.rows[hour_ms]) or any(first_ms <= hour_ms < end_ms for first_ms, end_ms in self.reached)
 
-    def add(self, counts: HourCounts, span: TimeRange) -> None:
-        """Adds the counts of a file. Spans in `counts.reached` count only if they meet the span."""
-        for hour_ms, windows, events in counts.hours:
-            self.rows[hour_ms] += windows
-            self.events[hour_ms] += events
-        self.reached.extend(
-            reached for reached in counts.reached if reached[0] < span.to_ms and span.from_ms < reached[1]
-        )
+    @classmethod
+    def of(cls, files: Iterable[HourCounts], span: TimeRange) -> ByHour:
+        """Counts of files together. Hours in which windows have events are those near the span."""
+        by_hour = cls()
+        for file in files:
+            for hour_ms, windows, events in file.hours:
+                by_hour.rows[hour_ms] += windows
+                by_hour.events[hour_ms] += events
+            by_hour.reached.extend(
+                reached for reached in file.reached if reached[0] < span.to_ms and span.from_ms < reached[1]
+            )
+        return by_hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +77,12 @@ class CountingRule:
         """Rule for a pipeline."""
         geometry = geometry_of(definition.spec.assigner)
         gap_ms = geometry.longest_ms if geometry.merges and step_ms(definition.spec) is not None else None
-        return cls(tables, zone_of_hours(definition), count_column(definition), gap_ms)
+        return cls(tables, page_zone(definition), count_column(definition), gap_ms)
 
     @property
     def terms(self) -> str:
         """Key of the stored counts: everything that they depend on, except the file."""
-        return f"2 {self.hours.periods.name} {self.hours.periods.digest} {self.gap_ms} {self.counted}"
+        return f"2 {zone_terms(self.zone)} {self.gap_ms} {self.counted}"
 
     @property
     def hours(self) -> Calendar:
@@ -109,7 +113,7 @@ class CountingRule:
         numbers = range(self.hours.number(min(started)), self.hours.number(last_ms) + 1)
         return len(started) >= len(numbers) and started.issuperset(map(self.hours.edge_ms, numbers))
 
-    def in_flight(self, file: DataFile, watermark_ms: int | None) -> HourCounts:
+    def in_flight(self, watermark_ms: int | None, file: DataFile) -> HourCounts:
         """Counts the windows, or slices, that the watermark has not passed. These windows are not in `results`."""
         stored = self._opened("open_windows", file)
         names = stored.schema_arrow.names
@@ -174,14 +178,15 @@ def hours(definition: Definition, tables: Tables, runs: Sequence[RecentRun], *, 
     files = {name: tables[name].files(versions.get(name)) for name in ("results", "late_events", "open_windows")}
     span, chosen = _span(files["results"], calendar, calendar.number(newest_ms) + 1)
     cache = hour_count_cache(definition.store, counting.terms)
-    published, in_flight, late = ByHour(), ByHour(), ByHour()
-    for file in chosen:
-        published.add(cache.of(f"results/{file.path}", partial(counting.results, file)), span)
-    for file in (file for file in files["open_windows"] if _may_start_in(file, span)):
-        name = f"open_windows/{file.path}{'' if _is_ahead(file, watermark_ms) else f' {watermark_ms}'}"
-        in_flight.add(cache.of(name, partial(counting.in_flight, file, watermark_ms)), span)
-    for file in overlapping(files["late_events"], "event_time", "event_time", span):
-        late.add(cache.of(f"late_events/{file.path}", partial(counting.late, file)), span)
+    published = ByHour.of(cache.of_all({f"results/{file.path}": file for file in chosen}, counting.results), span)
+    state = {
+        f"open_windows/{file.path}{'' if _is_ahead(file, watermark_ms) else f' {watermark_ms}'}": file
+        for file in files["open_windows"]
+        if _may_start_in(file, span)
+    }
+    in_flight = ByHour.of(cache.of_all(state, partial(counting.in_flight, watermark_ms)), span)
+    events = overlapping(files["late_events"], "event_time", "event_time", span)
+    late = ByHour.of(cache.of_all({f"late_events/{file.path}": file for file in events}, counting.late), span)
     if keep:
         cache.write()
     starts = [calendar.edge_ms(n) for n in range(calendar.number(span.from_ms), calendar.number(span.to_ms - 1) + 1)]
@@ -242,7 +247,7 @@ def windows_overlap(spec: WindowSpec) -> bool:
 
 
 def count_column(definition: Definition) -> str | None:
-    """Output with the number of events of each window; None if an event may be in several windows or in none."""
+    """NumericOutput with the number of events of each window; None if an event may be in several windows or in none."""
     if windows_overlap(definition.spec):
         return None
     plain = {name: expression.replace(" ", "").lower() for name, expression in definition.expressions.items()}

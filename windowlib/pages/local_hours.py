@@ -18,8 +18,8 @@ DAY_MS = 86_400_000
 Ints = NDArray[np.int64]
 
 
-def zone_of_hours(definition: Definition) -> str:
-    """Zone of the windows; otherwise that of `[pages] time_zone`."""
+def page_zone(definition: Definition) -> str:
+    """Zone of the days and hours on the pages: that of the windows; otherwise that of `[pages] time_zone`."""
     calendar = geometry_of(definition.spec.assigner).calendar
     return definition.pages.time_zone if calendar is None else calendar.time_zone
 
@@ -28,6 +28,11 @@ def zone_of_hours(definition: Definition) -> str:
 def hours_in(zone: str) -> Calendar:
     """Calendar of the hours of a zone."""
     return Calendar(CalendarLength(1, "hour"), zone)
+
+
+def zone_terms(zone: str) -> str:
+    """Name of a zone with a digest of its transitions, for counts that depend on them."""
+    return f"{zone} {hours_in(zone).periods.digest}"
 
 
 @lru_cache(maxsize=64)
@@ -70,7 +75,9 @@ def edges_around(hours: Calendar, times_ms: Ints) -> Ints:
     >>> edges_around(hours_in("Asia/Kolkata"), np.array([0, 7_200_000])).tolist()
     [-1800000, 1800000, 5400000, 9000000]
     """
-    days = np.unique(times_ms // DAY_MS)
+    all_days = times_ms // DAY_MS
+    first_day = all_days.min()
+    days = np.flatnonzero(np.bincount(all_days - first_day)) + first_day  # numpy sorts or hashes more slowly
     breaks = np.flatnonzero(np.diff(days) > 1)
     firsts, lasts = days[[0, *(breaks + 1)]], days[[*breaks, len(days) - 1]]
     spans = [(int(first) * DAY_MS, int(last + 1) * DAY_MS) for first, last in zip(firsts, lasts, strict=True)]

@@ -30,8 +30,8 @@ from windowlib.pages.history import anchor_of
 from windowlib.pages.overview import Overview
 from windowlib.pages.pipeline import Pipeline
 from windowlib.pages.plots.by_batch import check_plot, plot
-from windowlib.pages.plots.by_day import headline_plots
-from windowlib.pages.plots.by_hour import days, gaps, top_of, usual_hour
+from windowlib.pages.plots.by_hour import days, gaps, top_of
+from windowlib.pages.plots.headline import HOURS, headline_by_day, headline_by_hour
 from windowlib.pages.plots.sparkline import sparkline
 from windowlib.pages.served.forms import RerunForm, SetAsideForm
 from windowlib.pages.served.search import ExplainSearch, SearchResult
@@ -156,10 +156,8 @@ def pipeline_page(facts: Pipeline, place: PageLinks, problem: str | None = None)
     step_ms = facts.gap_step_ms
     by_events = bool(facts.hours) and facts.hours[0].events is not None
     legend = [("", "events in results"), ("flight", "in flight")] if by_events else [("", "results")]
-    hour_band = usual_hour(facts.hours)
     further = [("late", "late, in no window")]
     further += [] if step_ms is None else [("gap", "gap")]
-    further += [("band", "usual in an hour")] if hour_band else []
     return _page(
         "pipeline.html.jinja",
         facts.as_of_ms,
@@ -175,11 +173,12 @@ def pipeline_page(facts: Pipeline, place: PageLinks, problem: str | None = None)
         shown_change=facts.changes[0].title if place.since and not problem else "a day ago",
         plots=[pair for pair in plots if pair not in engine_plots],
         engine_plots=engine_plots,
-        headline_plots=[*headline_plots(facts.days, facts.as_of_ms)],
+        by_day=[*headline_by_day(facts.days, facts.as_of_ms)],
+        hours_drawn=HOURS,
+        by_hour=[*headline_by_hour(facts.days, facts.as_of_ms)],
         days=days(facts.hours),
         legend=[*legend, *further],
         top_hour=top_of(facts.hours),
-        hour_band=hour_band,
         script=_markup("plots.js"),
         gaps=None if step_ms is None else gaps(facts.hours, step_ms),
         refused_words=REFUSED,

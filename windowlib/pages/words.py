@@ -12,7 +12,7 @@ from windowlib.definition.plurals import counted
 from windowlib.definition.toml.durations import LONGEST_MS, UNITS, format_duration
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
-from windowlib.pages.day_counts import Number, local
+from windowlib.pages.counts.row_counts import Number, local
 from windowlib.pages.days import Days
 from windowlib.pages.history import CheckHistory
 from windowlib.pages.local_hours import clock_words

@@ -94,8 +94,8 @@ class Pages(Section):
     )
     time_zone: PinnedZone = Field(
         default="UTC",
-        description='zone of the days on the pages, such as "Europe/Berlin", and of their hours unless the window has'
-        " a zone; windows do not depend on it",
+        description='zone of the days and hours on the pages, such as "Europe/Berlin", unless the window has a zone;'
+        " windows do not depend on it",
     )
 
 

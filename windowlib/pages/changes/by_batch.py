@@ -3,8 +3,8 @@
 Each batch is compared with the batch before it, once. `pages/changes.json`, next to the tables, stores the outcome, so
 a page compares only new batches. Changes of several batches add up (`since_moment`).
 
-A result belongs to the day of its window's last millisecond. The day begins at midnight of the zone of
-`[pages] time_zone`. Windows without an end in event time belong to no day.
+A result belongs to the day of its window's last millisecond. The day begins at midnight of the zone of the pages
+(`page_zone`). Windows without an end in event time belong to no day.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -42,20 +43,21 @@ from windowlib.pages.changes.changed_windows import (
     values_before,
 )
 from windowlib.pages.changes.last_change import REPLACING
-from windowlib.pages.count_cache import CountCache
-from windowlib.pages.day_counts import (
-    DayCalendar,
-    DayCount,
-    Headline,
+from windowlib.pages.counts.count_cache import CountCache
+from windowlib.pages.counts.hour_counts import times_ms
+from windowlib.pages.counts.row_counts import (
     Number,
+    NumericOutput,
+    PeriodCount,
     by_day,
-    day_of,
+    by_hour,
+    by_place,
     parsed_number,
     plain_number,
-    value_of,
+    total,
 )
 from windowlib.pages.days import why_no_days
-from windowlib.pages.hour_counts import times_ms
+from windowlib.pages.local_hours import hours_in, page_zone, zone_terms
 from windowlib.pages.newest_rows import RecentRun
 from windowlib.source.columns.column_types import as_in_parquet
 from windowlib.storage.object_file import opened
@@ -91,7 +93,7 @@ class NotKnown(WindowError):
 
 
 def changes_by_batch(
-    definition: Definition, tables: Tables, runs: Sequence[RecentRun], outputs: Sequence[Headline], *,
+    definition: Definition, tables: Tables, runs: Sequence[RecentRun], outputs: Sequence[NumericOutput], *,
     is_whole: bool, keep: bool = False,
 ) -> dict[int, BatchChange]:  # fmt: skip
     """Changes of the newest batches, back to the first batch whose changes are not known.
@@ -99,8 +101,8 @@ def changes_by_batch(
     `runs` are newest first. `outputs` add up. `is_whole` is true if `runs` has all batches of the pipeline. With
     `keep`, changes are stored for the next page.
     """
-    zone = ZoneInfo(definition.pages.time_zone)
-    terms = " ".join(["1", zone.key, *(output.name for output in outputs)])
+    zone = ZoneInfo(page_zone(definition))
+    terms = " ".join(["1", zone_terms(zone.key), *(output.name for output in outputs)])
     cache = CountCache[BatchChange].read(definition.store, FILE, terms, parsed, plain)
     reader = BatchReader(definition, tables, outputs, zone, MOST_ROWS)
     changes = dict[int, BatchChange]()
@@ -135,7 +137,7 @@ class BatchReader:
 
     definition: Definition
     tables: Tables
-    outputs: Sequence[Headline]
+    outputs: Sequence[NumericOutput]
     zone: ZoneInfo
     left: int
 
@@ -230,21 +232,19 @@ class BatchReader:
             of_day = [(part, counts[day]) for part, counts in counted if day in counts]
             windows = {part.kind: count.rows for part, count in of_day if part.kind}
             changed = [
-                sum((part.sign * (count.values[place].value or 0) for part, count in of_day if part.sign), start=0)
+                total(part.sign * (count.values[place].sum or 0) for part, count in of_day if part.sign)
                 for place in range(len(self.outputs))
             ]
             yield DayCause(day, cause, windows, [None] * len(changed) if cause == FORGET else changed)
 
-    def _counted(self, rows: pa.Table) -> Mapping[date | None, DayCount]:
+    def _counted(self, rows: pa.Table) -> Mapping[date | None, PeriodCount]:
         if not len(rows):
             return {}
-        values = rows.select([name for name in rows.column_names if name in {output.name for output in self.outputs}])
+        values = rows.select([output.name for output in self.outputs if output.name in rows.column_names])
         if why_no_days(self.definition):
-            return {None: DayCount(len(rows), [value_of(values, output) for output in self.outputs])}
-        moments = times_ms(rows[END]) - 1
-        newest = day_of(int(moments.max()), self.zone)
-        days = DayCalendar.of(newest, newest, self.zone).around(int(moments.min()), int(moments.max()))
-        return dict[date | None, DayCount](by_day(days, moments, values, self.outputs).items())
+            return {None: by_place(np.zeros(len(rows), np.int64), values, self.outputs)[0]}
+        counts = by_hour(hours_in(self.zone.key), times_ms(rows[END]) - 1, values, self.outputs)
+        return dict[date | None, PeriodCount](by_day(counts, self.zone, self.outputs).items())
 
 
 def plain(change: BatchChange) -> Any:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowlib.contract.change import ADDED, CHANGED, REMOVED
-from windowlib.pages.hour_counts import times_ms
+from windowlib.pages.counts.hour_counts import times_ms
 
 START, END, CAUSE, FIRING = "window_start", "window_end", "cause", "firing"
 EMPTY = pa.table({"side": pa.array([], pa.int64()), "batch_id": pa.array([], pa.int64())})

@@ -13,7 +13,7 @@ from windowlib.definition.toml.durations import UNITS
 from windowlib.delta.tables import Tables
 from windowlib.ledger.rerun_request import time_ms
 from windowlib.pages.changes.by_batch import BatchChange, DayCause, changes_by_batch
-from windowlib.pages.day_counts import Headline, Number, day_of, start_ms
+from windowlib.pages.counts.row_counts import Number, NumericOutput, day_of, start_ms, total
 from windowlib.pages.days import Days, days
 from windowlib.pages.newest_rows import RecentRun, Tail
 from windowlib.pages.overview import final_up_to
@@ -75,7 +75,7 @@ class Moment:
 class KnownChanges:
     """Changes of the newest batches. `runs` are newest first; the changes of the batches in `by_batch` are known."""
 
-    outputs: Sequence[Headline]
+    outputs: Sequence[NumericOutput]
     by_batch: Mapping[int, BatchChange]
     runs: Sequence[RecentRun]
     days: Days
@@ -112,12 +112,12 @@ class KnownChanges:
         for run, part in parts:
             by_cause.setdefault(part.cause, []).append((run, part))
         causes = [_of_cause(day, of_cause, cause) for cause, of_cause in sorted(by_cause.items())]
-        total = together(day, [part for _, part in parts])
+        whole = together(day, [part for _, part in parts])
         now = next((shown_day for shown_day in self.days.days if shown_day.day == day), None)
         places = [self.days.headline.index(output) for output in self.outputs] if now else []
         after = [now.values[place] for place in places] if now else [None] * len(self.outputs)
-        before = [_before(value, change) if is_known else None for value, change in zip(after, total.sums, strict=True)]
-        return ChangedDay(day, total.windows, total.sums, before, after, causes=causes)
+        before = [_before(value, change) if is_known else None for value, change in zip(after, whole.sums, strict=True)]
+        return ChangedDay(day, whole.windows, whole.sums, before, after, causes=causes)
 
 
 def known_changes(
@@ -158,7 +158,7 @@ def _of_cause(day: date | None, parts: Sequence[tuple[RecentRun, DayCause]], cau
 def together(day: date | None, parts: Sequence[DayCause], cause: str = "") -> ChangedDay:
     """Sum of changes of a day. `sums` are unknown if one of them is."""
     windows = sum((Counter(part.windows) for part in parts), Counter[str]())
-    sums = [None if None in values else sum(values) for values in zip(*(part.sums for part in parts), strict=True)]
+    sums = [None if None in values else total(values) for values in zip(*(part.sums for part in parts), strict=True)]
     return ChangedDay(day, windows, sums, cause=cause)
 
 
@@ -170,4 +170,4 @@ def _before(after: Number | None, change: Number | None) -> Number | None:
     """
     if change is None:
         return None
-    return (float(after or 0) if isinstance(change, float) else after or 0) - change  # type: ignore[operator]
+    return total([float(after or 0) if isinstance(change, float) else after or 0, -change])

@@ -26,7 +26,8 @@ from windowlib.ledger.rows import LedgerState
 from windowlib.pages.changes.by_batch import MOST_ROWS, NUMBERED, BatchReader, NotKnown
 from windowlib.pages.changes.changed_windows import END, START
 from windowlib.pages.changes.since_moment import ChangedDay, together
-from windowlib.pages.day_counts import headline_of
+from windowlib.pages.counts.row_counts import numeric_outputs
+from windowlib.pages.local_hours import page_zone
 from windowlib.pages.newest_rows import rows_of_newest
 from windowlib.pages.rows import EXAMPLES, TextRows, text_rows
 from windowlib.reruns.preview_text import ARROW
@@ -54,9 +55,9 @@ def waiting_changes(definition: Definition, tables: Tables, state: LedgerState) 
         files_of = partial(_files, prepare.read(tables.store, state.prepared))
     except prepare.Unreadable:  # decided after `state` was read, or damaged; the next run reports damage
         return None
-    headline = headline_of(definition, tables, files_of("results")[1])
-    outputs = [output for output in headline if output.combine == "sum"]
-    reader = BatchReader(definition, tables, outputs, ZoneInfo(definition.pages.time_zone), MOST_ROWS)
+    numbers, in_headline = numeric_outputs(definition, tables, files_of("results")[1])
+    outputs = [output for output in numbers[:in_headline] if output.combine == "sum"]
+    reader = BatchReader(definition, tables, outputs, ZoneInfo(page_zone(definition)), MOST_ROWS)
     try:
         parts = [*reader.of_feed(files_of, fires_early=True)]
         examples = _examples(definition, tables, files_of("result_changes")[1], files_of("results")[0])

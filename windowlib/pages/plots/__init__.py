@@ -12,7 +12,7 @@ show values as tooltips. Each plot has one series. Several series would be a rea
 bars.py        bars in front of a band, with axes
 scale.py       round numbers on an axis
 by_batch.py    trends and values of checks, batch by batch
-by_day.py      headline values by day
+headline.py    headline values by day and by hour
 by_hour.py     events and results by hour of event time
 sparkline.py   thin bars in a row of a table
 """

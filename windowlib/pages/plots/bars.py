@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 HEIGHT, STEP = 72, 10
 LONGEST = 9  # characters of a label that has room in the middle
@@ -23,16 +24,17 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class BarValue:
-    """A value with the class and title of its bar."""
+    """A value with the class and title of its bar. `usual` is its expected range: lowest and highest, or None."""
 
     value: float
     kind: str
     title: str
+    usual: tuple[float | None, float | None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Bars, the oldest on the left, in front of the expected range.
+    """Bars, the oldest on the left, in front of their expected ranges.
 
     * `ticks` are the labels of the value axis from the top to 0. They are at equal distances, and so are the lines of
       the `grid`.
@@ -42,7 +44,7 @@ class Plot:
     width: float
     height: float
     bars: Sequence[Bar]
-    band: Bar | None
+    bands: Sequence[Bar] = ()
     ticks: Sequence[str] = ()
     labels: Sequence[str] = ()
 
@@ -53,24 +55,21 @@ class Plot:
         return [round(self.height * number / steps, 2) for number in range(steps)]
 
 
-def highest_of(values: Sequence[BarValue], high: float | None) -> float:
+def highest_of(values: Sequence[BarValue]) -> float:
     """Value that the axis must reach. A bound far above all values does not count."""
     highest = max(value.value for value in values)
-    return max(highest, high) if high is not None and high <= 3 * highest else highest
+    return max([highest, *(high for value in values if (high := value.usual[1]) is not None and high <= 3 * highest)])
 
 
 def bar_plot(
-    values: Sequence[BarValue],
-    bounds: tuple[float | None, float | None],
-    axis: tuple[Sequence[float], Callable[[float], str]],
-    labels: Sequence[str],
+    values: Sequence[BarValue], axis: tuple[Sequence[float], Callable[[float], str]], labels: Sequence[str]
 ) -> Plot:
-    """Plot of values in front of a band between the `bounds`. Without bounds, the plot has no band.
+    """Plot of values in front of bands. Adjacent values with the same expected range share a band.
 
     axis: numbers on the value axis from 0, and the function that formats them
     labels: a label per value
     """
-    (low, high), (numbers, text) = bounds, axis
+    numbers, text = axis
     top = numbers[-1]
 
     def y(value: float) -> float:
@@ -80,10 +79,14 @@ def bar_plot(
         Bar(STEP * number + 1, y(value.value), STEP - 2, round(HEIGHT - y(value.value), 2), value.kind, value.title)
         for number, value in enumerate(values)
     ]
-    width, upper = STEP * len(bars), y(top if high is None else high)
-    band = Bar(0, upper, width, round(max(y(low or 0) - upper, 1), 2), "band", "")
+    bands = list[Bar]()
+    for (low, high), same in groupby(enumerate(values), key=lambda pair: pair[1].usual):
+        places, upper = [place for place, _ in same], y(top if high is None else high)
+        if low is not None or high is not None:
+            height = round(max(y(low or 0) - upper, 1), 2)
+            bands.append(Bar(STEP * places[0], upper, STEP * len(places), height, "band", ""))
     shown = [text(number) for number in reversed(numbers)]
-    return Plot(width, HEIGHT, bars, None if low is None and high is None else band, shown, ends(labels))
+    return Plot(STEP * len(bars), HEIGHT, bars, bands, shown, ends(labels))
 
 
 def ends(labels: Sequence[str]) -> Sequence[str]:

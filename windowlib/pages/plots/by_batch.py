@@ -18,16 +18,16 @@ def plot(trend: Trend, as_of_ms: int) -> Plot:
             point.value,
             "unusual" if trend.usual and not trend.usual[0] <= point.value <= trend.usual[1] else "",
             f"batch {point.batch_id}, {moment(point.at_ms, as_of_ms)}: {measure(point.value, trend.measure)}",
+            trend.usual or (None, None),
         )
         for point in trend.points
     ]
-    low, high = trend.usual or (None, None)
     kind = trend.measure
     numbers = ticks(
-        highest_of(values, high), is_duration=kind is Measure.DURATION, is_whole=kind in (Measure.COUNT, Measure.RATE)
+        highest_of(values), is_duration=kind is Measure.DURATION, is_whole=kind in (Measure.COUNT, Measure.RATE)
     )
     labels = [moment(point.at_ms, as_of_ms) for point in trend.points]
-    return bar_plot(values, (low, high), (numbers, lambda value: measure(value, kind)), labels)
+    return bar_plot(values, (numbers, lambda value: measure(value, kind)), labels)
 
 
 def check_plot(history: CheckHistory) -> Plot | None:
@@ -41,15 +41,15 @@ def check_plot(history: CheckHistory) -> Plot | None:
             outcome.value or 0,
             _marked(outcome.result),
             f"batch {outcome.batch_id}: {outcome.result.observed}, expected {outcome.result.expected}",
+            (outcomes[-1].low, outcomes[-1].high),
         )
         for outcome in outcomes
     ]
     if len(values) < 2 or not any(value.value for value in values) or min(value.value for value in values) < 0:
         return None
-    low, high = outcomes[-1].low, outcomes[-1].high
     figure = column_of(history.newest.expectation)
-    axis = ticks(highest_of(values, high)), lambda value: number_in_words(value, figure)
-    return bar_plot(values, (low, high), axis, [f"batch {outcome.batch_id}" for outcome in outcomes])
+    axis = ticks(highest_of(values)), lambda value: number_in_words(value, figure)
+    return bar_plot(values, axis, [f"batch {outcome.batch_id}" for outcome in outcomes])
 
 
 def _marked(result: CheckResult) -> str:

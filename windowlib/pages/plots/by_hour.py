@@ -12,7 +12,6 @@ from windowlib.pages.local_hours import clock_words, days_in, offset_words, plac
 from windowlib.pages.plots.bars import Bar
 from windowlib.pages.plots.scale import ticks
 from windowlib.plans.grids.local_times import local_time
-from windowlib.quality.bands import usual
 
 HEIGHT, STEP = 44, 10
 GAP_HEIGHT = 4
@@ -23,15 +22,11 @@ THINGS = ("result", "event in results")  # nouns with a plural
 
 @dataclass(frozen=True, slots=True)
 class DayPlot:
-    """Hours of one day of event time, `width` wide. `words` and `sum` describe the bars, in full and in short.
-
-    `band` is the usual range of an hour; None if there are too few hours.
-    """
+    """Hours of one day of event time, `width` wide. `words` and `sum` describe the bars, in full and in short."""
 
     name: str
     width: int
     bars: Sequence[Bar]
-    band: Bar | None
     words: str
     sum: str
 
@@ -49,15 +44,10 @@ class DayPlot:
 
 def days(hours: Sequence[Hour]) -> list[DayPlot]:
     """Hours by day, newest day first. All days have the same scale."""
-    top, band, by_day = top_of(hours), usual_hour(hours), dict[int, list[Hour]]()
+    top, by_day = top_of(hours), dict[int, list[Hour]]()
     for hour in hours:
         by_day.setdefault(days_in(hour.zone).start_ms(hour.start_ms), []).append(hour)
-    return [_day(start_ms, by_day[start_ms], top, band) for start_ms in sorted(by_day, reverse=True)]
-
-
-def usual_hour(hours: Sequence[Hour]) -> tuple[float, float] | None:
-    """Usual range of the values of an hour, derived from hours without a window in flight; None if they are too few."""
-    return usual([_parts(hour)[0][1] for hour in hours if not hour.in_flight])
+    return [_day(start_ms, by_day[start_ms], top) for start_ms in sorted(by_day, reverse=True)]
 
 
 def top_of(hours: Sequence[Hour]) -> float:
@@ -94,7 +84,7 @@ def _from_to(start_ms: int, end_ms: int, zone: str) -> str:
     return f"{start:%Y-%m-%d %H:%M}{of_start} to {end:{'%H:%M' if same_day else '%Y-%m-%d %H:%M'}}{of_end}"
 
 
-def _day(start_ms: int, hours: Sequence[Hour], top: float, usual_range: tuple[float, float] | None) -> DayPlot:
+def _day(start_ms: int, hours: Sequence[Hour], top: float) -> DayPlot:
     bars = list[Bar]()
     for hour in hours:
         x, y = STEP * place_in_day(hour.start_ms, hour.zone)[1] + 0.5, float(HEIGHT)
@@ -109,11 +99,7 @@ def _day(start_ms: int, hours: Sequence[Hour], top: float, usual_range: tuple[fl
                 bars.append(Bar(x, round(y, 2), STEP - 1, round(height, 2), kind, title))
     zone = hours[0].zone
     name, width = f"{local_time(zone, start_ms):%a %-d %b}", STEP * place_in_day(start_ms, zone)[2]
-    band = None
-    if usual_range:
-        low_y, high_y = (round(HEIGHT * (1 - min(bound, top) / top), 2) for bound in usual_range)
-        band = Bar(0, high_y, width, round(max(low_y - high_y, 1), 2), "band", "")
-    return DayPlot(name, width, bars, band, f"{name}: {_in_words(hours)}", _in_words(hours, short=True))
+    return DayPlot(name, width, bars, f"{name}: {_in_words(hours)}", _in_words(hours, short=True))
 
 
 def _parts(hour: Hour) -> list[tuple[str, int, str]]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from windowlib.batches.result_figures import in_ms
 from windowlib.model.calendar import Calendar
-from windowlib.pages.count_cache import CountCache
+from windowlib.pages.counts.count_cache import CountCache
 from windowlib.pages.local_hours import Ints, edges_around
 from windowlib.storage.store import Store
 

@@ -7,14 +7,17 @@ JSON file is missing, all files are counted again.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar
 
+from windowlib.storage.at_once import at_once
 from windowlib.storage.store import Store
 
 Counts = TypeVar("Counts")
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -48,6 +51,12 @@ class CountCache(Generic[Counts]):
         if name not in self.requested:
             self.requested[name] = self.stored[name] if name in self.stored else count()
         return self.requested[name]
+
+    def of_all(self, files: Mapping[str, T], count: Callable[[T], Counts]) -> list[Counts]:
+        """Counts of several files by name. Files without stored counts are counted at once."""
+        new = [name for name in files if name not in self.requested and name not in self.stored]
+        counted = dict(zip(new, at_once(lambda name: count(files[name]), new), strict=True))
+        return [self.of(name, partial(counted.__getitem__, name)) for name in files]
 
     def write(self) -> None:
         """Stores the requested counts if they changed. If the file cannot be written, the next page counts again."""
