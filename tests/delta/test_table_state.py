@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ COLUMNS = pa.schema([
     ("at", pa.timestamp("us", "UTC")),
     ("clock", pa.timestamp("us")),
     ("born", pa.date32()),
+    ("price", pa.decimal128(38, 2)),
     ("share", pa.float64()),
     ("liked", pa.bool_()),
     ("bytes", pa.binary()),
@@ -39,6 +41,7 @@ ROWS = st.fixed_dictionaries({
     "at": st.none() | TIMES.map(lambda time: time.replace(tzinfo=UTC)),
     "clock": st.none() | TIMES,
     "born": st.none() | DAYS,
+    "price": st.none() | st.integers(-(10**38) + 1, 10**38 - 1).map(lambda number: Decimal(f"{number}e-2")),
     "share": st.none() | st.floats(),
     "liked": st.none() | st.booleans(),
     "bytes": st.none() | st.binary(max_size=3),

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -61,15 +62,29 @@ def log_statistics(rows: int, low: Mapping[str, Any], high: Mapping[str, Any], n
     """The statistics of a file in the JSON form of the log. delta-rs misreads characters written as two escapes."""
     lowest = {name: value for name, value in ((name, _low(value)) for name, value in low.items()) if value is not None}
     highest = {name: top for name, top in ((name, _high(value)) for name, value in high.items()) if top is not None}
-    statistics = {"numRecords": rows, "minValues": lowest, "maxValues": highest, "nullCount": dict(nulls)}
-    return json.dumps(statistics, ensure_ascii=False)
+    statistics = {
+        "numRecords": str(rows),
+        "minValues": _object(lowest),
+        "maxValues": _object(highest),
+        "nullCount": json.dumps(dict(nulls), ensure_ascii=False),
+    }
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in statistics.items()) + "}"
+
+
+def _object(bounds: Mapping[str, Any]) -> str:
+    """Bounds as a JSON object. Decimals are numbers with all their digits, which `json` cannot write."""
+    texts = (
+        (name, f"{value:f}" if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False))
+        for name, value in bounds.items()
+    )
+    return "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {text}" for name, text in texts) + "}"
 
 
 def _low(value: Any) -> Any:
     match value:
         case bool():
             return None
-        case int():
+        case int() | Decimal():
             return value
         case float():
             return None  # footers ignore NaN, but readers sort it as the greatest number
@@ -79,7 +94,7 @@ def _low(value: Any) -> Any:
             return _timestamp(value)
         case date():
             return value.isoformat()
-    return None  # decimals, bytes: no statistics
+    return None  # bytes: no statistics
 
 
 def _high(value: Any) -> Any:

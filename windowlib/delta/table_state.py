@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
@@ -44,6 +45,7 @@ READ_BOUND: Mapping[str, Callable[[Any], Any]] = {
     "timestamp": _time,
     "timestamp_ntz": lambda text: _time(text).replace(tzinfo=None),
     "date": date.fromisoformat,
+    "decimal": Decimal,
 }
 """By Delta type, how a bound in the log becomes a Python value. Other types have no bounds in entries of windowlib."""
 
@@ -67,9 +69,10 @@ class Description:
         return [*json.loads(self.schema.to_json())["fields"]]
 
     @cached_property
-    def types(self) -> dict[str, Any]:
-        """Delta type of each column, as in the JSON of the log."""
-        return {column["name"]: column["type"] for column in self.columns}
+    def types(self) -> dict[str, str]:
+        """Delta type of each column, of decimals without their digits. Nested columns are missing."""
+        kinds = ((column["name"], column["type"]) for column in self.columns)
+        return {name: kind.partition("(")[0] for name, kind in kinds if isinstance(kind, str)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +218,7 @@ def _is_own(actions: Iterable[Action]) -> bool:
 
 def _file(add: Action, description: Description) -> DataFile | None:
     """An added file; None if its statistics are not known as delta-rs knows them."""
-    types, statistics = description.types, json.loads(add.get("stats") or "{}")
+    types, statistics = description.types, json.loads(add.get("stats") or "{}", parse_float=Decimal)
     if {"numRecords", "minValues", "maxValues", "nullCount"} - statistics.keys():
         return None
     bounds = [statistics["minValues"], statistics["maxValues"]]
