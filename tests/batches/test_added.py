@@ -27,7 +27,7 @@ from tests.support.strategies import ALL
 from tests.support.streams import arrives, definition_text, pipeline
 from windowlib.batches.may_run import other_terms
 from windowlib.batches.planning import plan
-from windowlib.batches.result_figures import gone_null
+from windowlib.batches.result_columns.null_columns import gone_null
 from windowlib.cli.main import app
 from windowlib.contract.result_tables import FILLED
 from windowlib.decisions.rollback import rollback

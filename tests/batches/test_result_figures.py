@@ -15,7 +15,8 @@ from deltalake import Schema
 from tests.support.delta_rs import read_by_delta_rs
 from tests.support.simple_batches import no_spark
 from windowlib.batches.pinned import Pinned
-from windowlib.batches.result_figures import files_written, gone_null, repeated, surplus
+from windowlib.batches.result_columns.null_columns import gone_null
+from windowlib.batches.result_figures import files_written, repeated, surplus
 from windowlib.delta import commits as delta_commits
 from windowlib.delta.data_files import DataFile, data_file
 from windowlib.delta.tables import Table, Tables

@@ -11,10 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, MINUTE_MS, MORE, START_MS, arrive, clicks, clock, without
-from windowlib.batches.tested_columns import FailedRows, failing, repeating
+from windowlib.batches.result_columns.column_counts import ColumnCounts
+from windowlib.batches.result_columns.tested_columns import failing
 from windowlib.decisions.verdicts import approve
 from windowlib.definition.definition import Definition
-from windowlib.definition.toml.column_tests import ColumnTest
+from windowlib.definition.toml.column_tests import DISTINCT, ColumnTest
 from windowlib.ledger.ledger import Rejected
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.migrations.batch import MigrationRequest
@@ -75,23 +76,18 @@ def test_decimals_are_compared_exactly(bound: float, failed: int) -> None:
     assert failing(test("in", [0.3, 1e300]), column) == 2
 
 
-def test_values_that_occur_twice_in_any_part_fail() -> None:
-    assert repeating([pa.chunked_array([[1, 2, None]]), pa.chunked_array([[2, 3, None]])]) == 2
-    assert repeating([]) == 0
-
-
 def test_a_column_whose_type_the_test_cannot_judge_is_named() -> None:
-    failed = FailedRows([test("min", 0)], ["value"])
+    counts = ColumnCounts([test("min", 0)], [], [], ["value"])
     with pytest.raises(
         InvalidSpec, match=r"checks.columns.value.min: given 0, but the column is string; need a number"
     ):
-        failed.add(pa.table({"value": ["a"]}))
+        counts.add(pa.table({"value": ["a"]}), pa.table({}))
 
 
 def test_an_output_that_the_results_do_not_have_yet_fails_nothing() -> None:
-    failed = FailedRows([test("min", 0)], ["other"])
-    failed.add(pa.table({"other": ["a"]}))
-    assert failed.figures() == {"columns.value.min": 0}
+    counts = ColumnCounts([test("min", 0)], ["value", "other"], ["other"], ["other"])
+    counts.add(pa.table({"other": ["a"]}), pa.table({}))
+    assert counts.figures() == {"columns.value.min": 0, "columns.value.distinct": None, "columns.other.distinct": 1}
 
 
 # -- in runs ----------------------------------------------------------------------------------------------------------
@@ -106,12 +102,12 @@ def rows(*of: tuple[str, int, int]) -> list[dict[str, Any]]:
 
 
 def run(definition: Definition, spark: SparkSession, rerun: Rerun | None = None) -> dict[str, int]:
-    """Runs a batch, and returns its counts of failed rows and of rows, without those that are 0."""
+    """Runs a batch, and returns its counts of failed rows that are not 0, and of rows."""
     [report] = advance(definition, lambda: spark, clock=clock, rerun=rerun)
     return {
         name: value or 0
         for name, value in report.figures.items()
-        if (name.startswith("columns.") and value) or name == "row_count"
+        if (name.startswith("columns.") and value and not name.endswith(DISTINCT)) or name == "row_count"
     }
 
 

@@ -1,8 +1,8 @@
 """Event of a results' asset: the figures of all batches of a run together.
 
 Counts and seconds are added up. Failed checks are listed, each with its batch. Figures of the state (times, watermark,
-rows of a table) come from the newest batch, and figures of the state before a batch from the oldest. Percentiles of
-several batches cannot be combined, so they are None.
+rows of a table) come from the newest batch, and figures of the state before a batch from the oldest. Percentiles and
+distinct values of several batches cannot be combined, so they are None.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import AssetAlias
 
 from windowlib.airflow.outcome import in_a_line, is_rerun, rows_changed
+from windowlib.definition.toml.column_tests import DISTINCT
 
 if TYPE_CHECKING:
     from windowlib.airflow.job import Record
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 OF_RERUNS = AssetAlias("windowlib_reruns")  # the DAG of reruns serves many pipelines; an event is about one of them
 FIRST = ("_before", "watermark_in_ms")  # endings of the names of figures whose first value counts
 NEWEST = ("_after", "_ms", "windows_open", "batch_id", "watermark")  # endings of names: the last value counts
-UNKNOWN = ("late_by_p50_ms", "late_by_p95_ms")
+UNKNOWN = ("late_by_p50_ms", "late_by_p95_ms", DISTINCT)  # endings of names: several batches have no value together
 CHECKS = "failed_checks"
 
 
@@ -51,7 +52,7 @@ def changes_results(batches: Sequence[Record]) -> bool:
 
 def _together(name: str, values: Sequence[Any]) -> Any:
     """Figure of several batches, from its values in the batches that have the figure."""
-    if not values or (name in UNKNOWN and len(values) > 1):
+    if not values or (name.endswith(UNKNOWN) and len(values) > 1):
         return None
     if name == "late_by_max_ms":
         return max(values)

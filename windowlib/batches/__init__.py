@@ -29,7 +29,7 @@ Figures:
     figures.py          all figures of a batch, for the checks
     late_figures.py     figures of late events
     result_figures.py   figures of result rows
-    tested_columns.py   rows that fail the tests of the definition
+    result_columns/     figures of the columns of these rows
     state_figures.py    figures of the state files that a batch reads and writes
     touching.py         windows of a key that touch and should have merged
     checksums.py        checksums of rows

@@ -43,9 +43,17 @@ def _numbers(column: pa.Array) -> Any:
         return column.cast(pa.int64(), safe=False).fill_null(-1).to_numpy().view(np.uint64)
     if pa.types.is_nested(column.type):
         return np.fromiter((hash(repr(value)) for value in values_of(column)), np.int64).view(np.uint64)
-    encoded = column.dictionary_encode(null_encoding="encode")
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     values = encoded.dictionary.to_pylist()
-    if not pa.types.is_string(column.type):
-        values = map(repr, values)  # so that all NaN are equal
-    numbers = np.fromiter(map(hash, values), np.int64, len(encoded.dictionary))
-    return numbers[encoded.indices.to_numpy()].view(np.uint64)
+    if not pa.types.is_string(encoded.dictionary.type):
+        values = [*map(repr, values)]  # so that all NaN are equal
+    numbers = np.fromiter(map(hash, (*values, None)), np.int64)
+    return numbers[encoded.indices.fill_null(len(values)).to_numpy()].view(np.uint64)
+
+
+def with_dictionaries(rows: pa.Table) -> pa.Table:
+    """Rows whose strings and binary values have dictionaries, which checksums need and other counts can share."""
+    for index, column in enumerate(rows.columns):
+        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+            rows = rows.set_column(index, rows.field(index).name, column.dictionary_encode())
+    return rows

@@ -3,13 +3,13 @@
 A key has one result per window, or one per firing if each firing is a result of its own. The batch checks this in the
 partitions that it wrote; `windowlib verify` compares the other partitions. Every row that the batch made must have the
 bounds of a window, must have fired when it was due, and must have the right timing.
-The tests of the definition judge these rows too.
+The tests of the definition judge these rows too, and their distinct values are counted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -19,12 +19,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowlib.batches.checksums import Sums, checksums
+from windowlib.batches.checksums import Sums, checksums, with_dictionaries
 from windowlib.batches.inputs import Inputs
-from windowlib.batches.tested_columns import FailedRows
+from windowlib.batches.result_columns.column_counts import ColumnCounts
+from windowlib.batches.result_columns.null_columns import gone_null
 from windowlib.batches.touching import KeySample
 from windowlib.contract.change import REMOVED
-from windowlib.contract.result_tables import FILLED
 from windowlib.definition.instants import time_of
 from windowlib.definition.toml.column_tests import ROW_COUNT
 from windowlib.delta.data_files import DataFile, parquet_file, values_of, without
@@ -34,7 +34,6 @@ from windowlib.publication.publish import StagedChanges
 from windowlib.storage.store import Store
 
 ROWS_AT_ONCE = 1 << 20
-ENOUGH_ROWS, MOST, HARDLY_EVER = 20, 0.5, 0.1
 OWN = ("window_start", "window_end", "last_event_time", "timing", "batch_id")
 OF_OWN = ("results_off_window", "results_early", "results_after_cleanup", "results_mistimed")
 ROWS = "rows"
@@ -65,15 +64,16 @@ def result_row_figures(
     before = partial(inputs.tables.files, "results")
     others = [name for name in identity if name not in compared.keys]
     sums, own, windows = dict[str, list[Sums]](), Counter[str](), list[Rows]()
-    failed = FailedRows(definition.checks.column_tests, {*step.keys, *step.output_names})
+    counts = ColumnCounts.of(definition, step, change.add)
     for file in change.add:
-        constant, names = _constants(file), dict.fromkeys([*identity, *OWN, *failed.columns])
+        constant, names = _constants(file), dict.fromkeys([*identity, *OWN, *counts.columns])
         for rows in rows_of(store, file, [name for name in names if name not in constant]):
-            keys = checksums(rows.select(list(compared.keys)))
+            coded_keys = with_dictionaries(rows.select(list(compared.keys)))
+            keys = checksums(coded_keys)
             sums.setdefault(file.path, []).append(checksums(rows.select(others), keys))
-            own_rows = _own(rows, constant, step, keys)
+            own_rows = _own(rows, coded_keys, constant, step, keys)
             own += own_row_figures(inputs, step, own_rows)
-            failed.add(own_rows.rows)
+            counts.add(own_rows.rows, own_rows.coded_keys)
             if step.assigner.merges:
                 windows.append(compared.windows(own_rows.rows, own_rows.start, own_rows.end, own_rows.keys))
     must_be_zero = {name: own[name] for name in OF_OWN}
@@ -82,7 +82,7 @@ def result_row_figures(
         "results_repeated": sum(repeated(store, change.add, kept, identity, sums)),
         **must_be_zero,
         ROW_COUNT: own[ROWS],
-        **failed.figures(),
+        **counts.figures(),
     }
     return ResultRows(figures, own[ROWS], windows)
 
@@ -103,57 +103,10 @@ def identity_of(step: Step) -> list[str]:
     return [*step.keys, "window_start", "window_end", *firing, *([] if step.outputs is None else ["result_number"])]
 
 
-# -- aggregates without a value ---------------------------------------------------------------------------------------
-
-
 def files_written(changes: Mapping[str, StagedChanges]) -> list[DataFile]:
     """Files of `result_changes` that hold added and changed rows, without the files of removed rows."""
     files = changes.get("result_changes", StagedChanges()).add
     return [file for file in files if file.partition["change"] != REMOVED]
-
-
-def gone_null(
-    columns: Sequence[str],
-    new: Sequence[DataFile],
-    before: Callable[[], Sequence[DataFile]],
-    added: Collection[str] = (),
-) -> list[str]:
-    """Columns that are null in most new rows, but were almost never null in `results`, by file statistics.
-
-    Our decision: "most" is half, "almost never" is a tenth, and fewer than `ENOUGH_ROWS` rows prove nothing.
-
-    before: returns the files of all results; called only if a column is null in most new rows
-    added:  columns that earlier rows may lack; for these, only files count in which every row has the column
-
-    >>> file = lambda rows, nulls: DataFile("f", 9, rows, nulls={"mean": nulls})
-    >>> [gone_null(["mean"], [file(50, 40)], lambda: [file(900, nulls)]) for nulls in (9, 99)]
-    [['mean'], []]
-    """
-
-    def share(name: str, files: Sequence[DataFile]) -> float | None:
-        return _null_share(name, [file for file in files if _is_filled(file, name)] if name in added else files)
-
-    lacking = [name for name in columns if (lacking_share := share(name, new)) is not None and lacking_share >= MOST]
-    if not lacking:
-        return []
-    all_files = before()
-    return [
-        name
-        for name in lacking
-        if (lacking_share := share(name, all_files)) is not None and lacking_share <= HARDLY_EVER
-    ]
-
-
-def _is_filled(file: DataFile, name: str) -> bool:
-    """Tests if all rows of a file have an added column, by its statistics."""
-    names, last = file.low.get(FILLED), file.high.get(FILLED)
-    return file.nulls.get(FILLED) == 0 and names == last and name in str(names).split(", ")
-
-
-def _null_share(column: str, files: Sequence[DataFile]) -> float | None:
-    counted = [file for file in files if file.nulls.get(column) is not None]
-    rows = sum(file.rows for file in counted)
-    return sum(file.nulls[column] for file in counted) / rows if rows >= ENOUGH_ROWS else None
 
 
 # -- one row for each identity ------------------------------------------------------------------------------------
@@ -250,9 +203,13 @@ def in_ms(column: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class OwnRows:
-    """Rows that the batch made: bounds and newest event in ms, timing (a scalar if it is constant), key checksums."""
+    """Rows that the batch made: bounds and newest event in ms, timing (a scalar if it is constant), key checksums.
+
+    coded_keys: key columns whose strings have dictionaries
+    """
 
     rows: Rows
+    coded_keys: Rows
     start: Any
     end: Any
     newest: Any
@@ -260,17 +217,19 @@ class OwnRows:
     keys: Sums
 
 
-def _own(rows: Rows, constant: Mapping[str, Any], step: Step, keys: Sums) -> OwnRows:
+def _own(rows: Rows, coded_keys: Rows, constant: Mapping[str, Any], step: Step, keys: Sums) -> OwnRows:
     """Rows of a file that the batch itself made. Columns in `constant` were not read."""
     batch = constant.get("batch_id")
     mine = pc.equal(rows["batch_id"] if batch is None else batch, step.batch_id)
     if isinstance(mine, pa.Scalar):
-        rows, keys = (rows, keys) if mine.as_py() else (rows.slice(0, 0), keys[:0])
+        if not mine.as_py():
+            rows, coded_keys, keys = rows.slice(0, 0), coded_keys.slice(0, 0), keys[:0]
     elif not pc.all(mine).as_py():
-        rows, keys = rows.filter(mine), keys[mine.combine_chunks().to_numpy(zero_copy_only=False)]
+        rows, coded_keys = rows.filter(mine), coded_keys.filter(mine)
+        keys = keys[mine.combine_chunks().to_numpy(zero_copy_only=False)]
     start, end, newest = (in_ms(rows[name]) for name in OWN[:3])
     timing = constant.get("timing")
-    return OwnRows(rows, start, end, newest, rows["timing"] if timing is None else timing, keys)
+    return OwnRows(rows, coded_keys, start, end, newest, rows["timing"] if timing is None else timing, keys)
 
 
 def own_row_figures(inputs: Inputs, step: Step, own: OwnRows) -> dict[str, int]:

@@ -103,7 +103,7 @@ def _of_column(output: str, files: Sequence[DataFile]) -> Iterator[str]:
         return
     tests = [] if any(file.nulls[output] for file in filled) else ["not_null = true"]
     spans = [(number(file.low.get(output)), number(file.high.get(output))) for file in filled]
-    known_spans = [(low, high) for low, high in spans if low is not None and high is not None]
+    known_spans = [(float(low), float(high)) for low, high in spans if low is not None and high is not None]
     if known_spans and len(known_spans) == len(spans) and min(low for low, _ in known_spans) >= 0:
         _, high = _band([high for _, high in known_spans])
         tests = ["min = 0", f"max = {outward(max(high, known_spans[-1][1]), up=True)}", *tests]

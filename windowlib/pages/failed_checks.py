@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from windowlib.batches.result_figures import gone_null
+from windowlib.batches.result_columns.null_columns import gone_null
 from windowlib.contract.change import REMOVED
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant

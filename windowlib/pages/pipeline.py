@@ -141,7 +141,7 @@ def pipeline(observed: ObservedPipeline, *, since: Moment | None = None, keep: b
         trends=trends(shown, {batch.batch_id for batch in observed.checked if batch.failed}),
         runs=[_listed(definition, run, marks.get(run.batch_id)) for run in runs[:LISTED]],
         checks=histories(definition, observed.checked_in_force, on_page),
-        profiles=_profiles(definition, tables, versions),
+        profiles=_profiles(definition, tables, versions, shown),
         refused=refused_rows,
         late=late,
         what_if=_what_if(observed),
@@ -165,10 +165,13 @@ def _listed(definition: Definition, run: RecentRun, check_mark: CheckMark | None
     return ListedRun(run, check_mark, accounts(run.figures), what)
 
 
-def _profiles(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> list[ColumnProfile]:
+def _profiles(
+    definition: Definition, tables: Tables, versions: Mapping[str, int], shown: Sequence[RecentRun]
+) -> list[ColumnProfile]:
     """Profiles of the result columns that the page may show; empty without results."""
     columns, version = [*definition.source.key, *definition.outputs], versions.get("results")
-    return column_profiles(columns, definition.hidden, tables["results"].files(version))
+    figures = (run.figures for run in shown)
+    return column_profiles(columns, definition.hidden, tables["results"].files(version), figures)
 
 
 def _results(observed: ObservedPipeline, versions: Mapping[str, int]) -> TextRows:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from windowlib.definition.toml.column_tests import DISTINCT, MOST_VALUES, distinct_figure
 from windowlib.plans.admission import REASONS
 
 COLUMN_TEST = "columns.COLUMN.TEST"  # stands for the figures of all tests of result columns
+COLUMN_DISTINCT = distinct_figure("COLUMN")  # stands for the distinct values of all visible result columns
 
 FIGURES = {
     "batch_id": "the batch",
@@ -46,6 +48,8 @@ FIGURES = {
     "windows_past_cleanup": "files of `open_windows` with a row past its cleanup time; must be 0",
     "row_count": "rows of `results` that the batch adds or changes",
     COLUMN_TEST: "of these, rows that fail a test of `[checks.columns]`, such as `columns.revenue.min`",
+    COLUMN_DISTINCT: "of these, distinct values of a visible column without nulls; missing for nested values, and if"
+    f" rows times columns exceed {MOST_VALUES // 1_000_000} million",
     "results_rows_before": "rows of `results` before the batch",
     "results_rows_after": "rows of `results` after the batch",
     "results_rows_written": "rows written to `results`, including unchanged rows of rewritten files",
@@ -109,5 +113,7 @@ def meaning_of(figure: str) -> str | None:
     >>> meaning_of("late_share"), meaning_of("columns.revenue.min")[:32]
     ('late events, as a share of admitted events', 'of these, rows that fail a test ')
     """
-    named = COLUMN_TEST if figure.startswith("columns.") else figure
+    named = figure
+    if figure.startswith("columns."):
+        named = COLUMN_DISTINCT if figure.endswith(DISTINCT) else COLUMN_TEST
     return DERIVED.get(named) or FIGURES.get(named)

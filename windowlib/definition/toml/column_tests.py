@@ -14,6 +14,8 @@ from typing import Any
 from windowlib.definition.toml.spark_types import NUMBERS
 
 ROW_COUNT = "row_count"  # figure: rows of `results` that a batch adds or changes
+DISTINCT = ".distinct"  # end of the figures of distinct values; no test has this name
+MOST_VALUES = 12_000_000  # rows written times columns; above, distinct values are not counted
 NESTED = ("array", "map", "struct")
 
 
@@ -73,6 +75,15 @@ class RowCountTest:
     low: int | None
     high: int | None
     severity: str
+
+
+def distinct_figure(column: str) -> str:
+    """Figure that counts the distinct values of a result column among the rows that a batch adds or changes.
+
+    >>> distinct_figure("revenue")
+    'columns.revenue.distinct'
+    """
+    return f"columns.{column}{DISTINCT}"
 
 
 def of_one_kind(values: Any) -> bool:

@@ -1,14 +1,9 @@
-"""Rows that fail the tests of `[checks.columns]`, counted by Arrow among the rows that a batch adds or changes.
-
-Both engines have the same counts, because Arrow reads the files that they wrote. The rows are read once, together with
-the columns of the other figures.
-"""
+"""Rows that fail the tests of `[checks.columns]`, except `unique`, which needs the values of all parts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from typing import Any
 
@@ -21,47 +16,6 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.source.columns.column_types import kind_of
 
 WIDEST = 76  # digits of Arrow's widest decimal
-
-
-@dataclass(slots=True)
-class FailedRows:
-    """Number of rows that fail each test, added up part by part.
-
-    written: columns of the results. A new output is not among them before a batch reads files; nothing fails its tests.
-    """
-
-    tests: Sequence[ColumnTest]
-    written: Collection[str]
-    _failed: dict[str, int] = field(default_factory=dict)
-    _values: dict[str, list[pa.ChunkedArray]] = field(default_factory=dict)
-
-    @property
-    def _judged(self) -> list[ColumnTest]:
-        return [test for test in self.tests if test.column in self.written]
-
-    @property
-    def columns(self) -> list[str]:
-        """Columns that have tests."""
-        return [*dict.fromkeys(test.column for test in self._judged)]
-
-    def add(self, rows: pa.Table) -> None:
-        """Counts the failing rows of a part. Raises `InvalidSpec` if a test cannot judge the type of its column."""
-        for test in self._judged:
-            column = rows[test.column]
-            _must_fit(test, column.type)
-            if test.test == "unique":
-                self._values.setdefault(test.column, []).append(column)
-            else:
-                self._failed[test.figure] = self._failed.get(test.figure, 0) + failing(test, column)
-
-    def figures(self) -> dict[str, int]:
-        """Failing rows by figure."""
-        return {test.figure: self._total(test) for test in self.tests}
-
-    def _total(self, test: ColumnTest) -> int:
-        if test.test == "unique":
-            return repeating(self._values.get(test.column, []))
-        return self._failed.get(test.figure, 0)
 
 
 def failing(test: ColumnTest, column: pa.ChunkedArray) -> int:
@@ -84,19 +38,6 @@ def failing(test: ColumnTest, column: pa.ChunkedArray) -> int:
             passes = pc.match_substring_regex(column, portable(test.bound))
     passed = pc.sum(pc.and_(passes, column.is_valid())).as_py() or 0
     return len(column) - int(column.null_count) - int(passed)
-
-
-def repeating(parts: Sequence[pa.ChunkedArray]) -> int:
-    """Number of values that occur more than once, each occurrence counted; nulls are left out.
-
-    >>> repeating([pa.chunked_array([["a", "b", None]]), pa.chunked_array([["a", None]])])
-    2
-    """
-    chunks = [chunk for part in parts for chunk in part.drop_null().chunks]
-    if not chunks:
-        return 0
-    counts = pa.chunked_array(chunks).value_counts().field("counts")
-    return int(pc.sum(counts.filter(pc.greater(counts, 1))).as_py() or 0)
 
 
 def _within(column: pa.ChunkedArray, bound: float, *, is_lowest: bool) -> pa.ChunkedArray:
@@ -135,7 +76,7 @@ def _allowed(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(held, kind)
 
 
-def _must_fit(test: ColumnTest, kind: pa.DataType) -> None:
+def must_fit(test: ColumnTest, kind: pa.DataType) -> None:
     if need := misfit(test.test, test.bound, kind_of(kind)):
         raise InvalidSpec(
             f"checks.columns.{test.column}.{test.test}: given {test.bound!r}, but the column is {kind_of(kind)};"
