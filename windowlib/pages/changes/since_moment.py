@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from math import isclose
 from zoneinfo import ZoneInfo
 
 from windowlib.definition.definition import Definition
@@ -163,11 +164,14 @@ def together(day: date | None, parts: Sequence[DayCause], cause: str = "") -> Ch
 
 
 def _before(after: Number | None, change: Number | None) -> Number | None:
-    """Value before a change. A sum without values counts as 0.
+    """Value before a change. A sum without values counts as 0. Rounding of floats does not leave a tiny rest.
 
-    >>> _before(5, 2), _before(None, -3), _before(5, None)
-    (3, 3, None)
+    >>> _before(5, 2), _before(None, -3), _before(5, None), _before(0.1 + 0.2, 0.3)
+    (3, 3, None, 0.0)
     """
     if change is None:
         return None
-    return total([float(after or 0) if isinstance(change, float) else after or 0, -change])
+    if isinstance(change, float):
+        now = float(after or 0)
+        return 0.0 if isclose(now, change) else now - change
+    return total([after or 0, -change])
