@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from itertools import accumulate
+from math import isfinite
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +32,12 @@ def overlapping_ms(files: Iterable[DataFile], bounds: tuple[str, str], span: Tim
     first, last = bounds
     low, high = span.from_ms, span.to_ms
     return [f for f in files if f.low.get(first, low) <= high and f.high.get(last, high) >= low]
+
+
+def finite_number(value: object) -> int | float | Decimal | None:
+    """Finite number in the statistics of a file, unchanged; None for other values."""
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    return value if is_number and isfinite(value) else None  # type: ignore[arg-type,return-value]
 
 
 def of_sources(files: Iterable[DataFile], paths: Sequence[str]) -> list[DataFile]:

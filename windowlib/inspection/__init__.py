@@ -6,7 +6,6 @@ dataclasses. Commands, Airflow and pages render them. Only `verify`, and `lineag
     unfinished.py            unfinished migrations and erasures, with the commands to continue
     reported_situations.py   situations that notices reported or operators silenced
     checks.py                each check explained: subject, bound, last value, owner
-    column_profiles.py       nulls and extremes of each result column by day
     suggested_checks.py      bounds of checks, proposed from earlier figures
     next_batch.py            files of the next batch, and changes that take effect with it
     plan.py                  plan that runs the windows, and the reason for it

@@ -17,7 +17,7 @@ from windowlib.definition.instants import utc
 from windowlib.definition.plurals import counted
 from windowlib.definition.toml.column_tests import ROW_COUNT
 from windowlib.delta.data_files import DataFile
-from windowlib.inspection.column_profiles import number
+from windowlib.delta.statistics import finite_number
 from windowlib.quality.bands import usual
 from windowlib.quality.baselines import LEAST_DEVIATION, LEAST_LATE_SHARE, WEEK_MS, WEEKS
 from windowlib.quality.figures import BY_DESIGN, share
@@ -102,7 +102,7 @@ def _of_column(output: str, files: Sequence[DataFile]) -> Iterator[str]:
     if not filled or any(file.nulls.get(output) is None for file in filled):
         return
     tests = [] if any(file.nulls[output] for file in filled) else ["not_null = true"]
-    spans = [(number(file.low.get(output)), number(file.high.get(output))) for file in filled]
+    spans = [(finite_number(file.low.get(output)), finite_number(file.high.get(output))) for file in filled]
     known_spans = [(float(low), float(high)) for low, high in spans if low is not None and high is not None]
     if known_spans and len(known_spans) == len(spans) and min(low for low, _ in known_spans) >= 0:
         _, high = _band([high for _, high in known_spans])

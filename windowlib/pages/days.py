@@ -99,7 +99,7 @@ class Days:
     `final_ms` is the end of the results that only operators change (exclusive), None before the first event.
     `first_open` is the first day that is not final, `open_until_ms` the watermark that makes it final; None if there is
     no such day. `since_ms` is the moment with which results are compared. `hours` are the hours of these days, oldest
-    first, from the first result to the newest. `means` has the mean of each numeric output by day, oldest first.
+    first, from the first result to the newest. `values` has the numeric outputs by file of the results.
     """
 
     zone: str
@@ -108,7 +108,7 @@ class Days:
     headline: Sequence[NumericOutput] = ()
     days: Sequence[Day] = ()
     hours: Sequence[ResultHour] = ()
-    means: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, OutputValue]] = field(default_factory=dict)
     first_open: date | None = None
     open_until_ms: int | None = None
     why_none: str | None = None
@@ -124,6 +124,7 @@ class Counted:
     """Counts of the tables by day, and of the results by hour. `before`, at the chosen moment, is None if not known."""
 
     headline: Sequence[NumericOutput]
+    values: Mapping[str, Mapping[str, OutputValue]]
     by_hour: HourCounts
     results: DayCounts
     before: DayCounts | None
@@ -165,7 +166,7 @@ def days(
         headline=reader.headline,
         days=[_day(reader.shown, day, counted, passed, lateness_ms, final_ms) for day in reader.shown.days[::-1]],
         hours=[*_hours(reader.shown, counted, final_ms)],
-        means=_means(reader.shown, counted.results, outputs),
+        values=counted.values,
         first_open=first_open,
         open_until_ms=None if first_open is None else reader.shown.bounds_ms(first_open)[1] - 1 + lateness_ms,
     )
@@ -180,9 +181,10 @@ def _counted(reader: RowReader, tail: Tail, files: Sequence[DataFile], since_ms:
     results, before = reader.results(files), _before(reader, tail, since_ms)
     return Counted(
         headline=reader.headline,
+        values=reader.values(files),
         by_hour=results,
-        results=by_day(results, zone, reader.outputs),
-        before=None if before is None else by_day(before, zone, reader.outputs),
+        results=by_day(results, zone),
+        before=None if before is None else by_day(before, zone),
         late=None if late is None else by_day(late, zone),
         refused=None if refused is None else by_day(refused, zone),
         reworked=by_day(reader.reworked(versions.get("result_changes")), zone),
@@ -288,12 +290,3 @@ def _hours(shown: ShownDays, counted: Counted, final_ms: int | None) -> Iterator
         is_final = final_ms is not None and final_ms >= calendar.next_ms(hour_ms)
         count = counted.by_hour.get(hour_ms)
         yield ResultHour(hour_ms, is_final, count.rows if count else 0, _values(count, counted.headline))
-
-
-def _means(shown: ShownDays, results: DayCounts, outputs: Sequence[NumericOutput]) -> dict[str, list[float | None]]:
-    """Mean of each output by day, oldest day first."""
-    of_days = [results.get(day, PeriodCount()).values for day in shown.days]
-    return {
-        output.name: [values[place].mean if values else None for values in of_days]
-        for place, output in enumerate(outputs)
-    }

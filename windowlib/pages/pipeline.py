@@ -11,7 +11,6 @@ from windowlib.definition.instants import iso_instant
 from windowlib.definition.toml.durations import UNITS
 from windowlib.delta.statistics import overlapping
 from windowlib.delta.tables import Tables
-from windowlib.inspection.column_profiles import ColumnProfile, column_profiles
 from windowlib.inspection.late.what_if import WhatIf, what_if
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, Cut
@@ -20,6 +19,7 @@ from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.pages.balance import Account, accounts
 from windowlib.pages.changes.since_moment import ChangesSince, Moment, known_changes
 from windowlib.pages.changes.waiting import WaitingChanges, waiting_changes
+from windowlib.pages.counts.column_profiles import ColumnProfile, column_profiles
 from windowlib.pages.days import Days, days
 from windowlib.pages.decided import request_title
 from windowlib.pages.gaps import step_ms
@@ -141,7 +141,7 @@ def pipeline(observed: ObservedPipeline, *, since: Moment | None = None, keep: b
         trends=trends(shown, {batch.batch_id for batch in observed.checked if batch.failed}),
         runs=[_listed(definition, run, marks.get(run.batch_id)) for run in runs[:LISTED]],
         checks=histories(definition, observed.checked_in_force, on_page),
-        profiles=_profiles(definition, tables, versions, shown),
+        profiles=_profiles(definition, tables, versions, by_day, shown),
         refused=refused_rows,
         late=late,
         what_if=_what_if(observed),
@@ -166,12 +166,12 @@ def _listed(definition: Definition, run: RecentRun, check_mark: CheckMark | None
 
 
 def _profiles(
-    definition: Definition, tables: Tables, versions: Mapping[str, int], shown: Sequence[RecentRun]
+    definition: Definition, tables: Tables, versions: Mapping[str, int], by_day: Days, shown: Sequence[RecentRun]
 ) -> list[ColumnProfile]:
     """Profiles of the result columns that the page may show; empty without results."""
-    columns, version = [*definition.source.key, *definition.outputs], versions.get("results")
+    columns, files = [*definition.source.key, *definition.outputs], tables["results"].files(versions.get("results"))
     figures = (run.figures for run in shown)
-    return column_profiles(columns, definition.hidden, tables["results"].files(version), figures)
+    return column_profiles(columns, definition.hidden, files, by_day.values, figures)
 
 
 def _results(observed: ObservedPipeline, versions: Mapping[str, int]) -> TextRows:

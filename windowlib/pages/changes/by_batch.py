@@ -244,7 +244,7 @@ class BatchReader:
         if why_no_days(self.definition):
             return {None: by_place(np.zeros(len(rows), np.int64), values, self.outputs)[0]}
         counts = by_hour(hours_in(self.zone.key), times_ms(rows[END]) - 1, values, self.outputs)
-        return dict[date | None, PeriodCount](by_day(counts, self.zone, self.outputs).items())
+        return dict[date | None, PeriodCount](by_day(counts, self.zone).items())
 
 
 def plain(change: BatchChange) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, localcontext
+from functools import reduce
 from typing import Any, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -31,7 +32,7 @@ BY_DEFAULT = 3  # outputs in the headline
 EARLIEST_MS, LATEST_MS = time_of(datetime(2, 1, 2, tzinfo=UTC)), time_of(datetime(9998, 12, 30, tzinfo=UTC))
 DIGITS = 76  # of Arrow's widest decimal
 SAFE_DIGITS = 28  # the sum of 10 billion decimals with these digits has at most 38 digits
-EXTREMES = ("min", "max")
+FUNCTIONS = ("count", "sum", "min", "max")
 BATCH, PLACE = "batch_id", "place"
 Number: TypeAlias = int | float | Decimal
 Span = TypeVar("Span")  # hour or day
@@ -47,26 +48,30 @@ class NumericOutput:
 
 @dataclass(frozen=True, slots=True)
 class OutputValue:
-    """Values of an output in some results: their number, sum and, if they combine so, extreme; None without values."""
+    """Values of an output in some results: their number, sum, least and greatest; None without values."""
 
     count: int = 0
     sum: Number | None = None
-    extreme: Number | None = None
+    low: Number | None = None
+    high: Number | None = None
 
-    def plus(self, other: OutputValue, combine: str) -> OutputValue:
-        """Adds the values of other results.
+    def plus(self, other: OutputValue) -> OutputValue:
+        """Values of these and other results together.
 
-        >>> OutputValue(1, 5, 5).plus(OutputValue(2, 7, 3), "min"), OutputValue().plus(OutputValue(2, 3), "mean")
-        (OutputValue(count=3, sum=12, extreme=3), OutputValue(count=2, sum=3, extreme=None))
+        >>> OutputValue(1, 5, 5, 5).plus(OutputValue(2, 7, 3, 4)), OutputValue().plus(OutputValue(1, 3, 3, 3))
+        (OutputValue(count=3, sum=12, low=3, high=5), OutputValue(count=1, sum=3, low=3, high=3))
         """
-        extremes = [value for value in (self.extreme, other.extreme) if value is not None]
-        extreme = {"min": min, "max": max}.get(combine, max)(extremes) if extremes else None
-        sums = [value for value in (self.sum, other.sum) if value is not None]
-        return OutputValue(self.count + other.count, total(sums) if sums else None, extreme)
+        sums, lows, highs = (
+            [value for value in pair if value is not None]
+            for pair in ((self.sum, other.sum), (self.low, other.low), (self.high, other.high))
+        )
+        return OutputValue(
+            self.count + other.count, total(sums) if sums else None, min(lows, default=None), max(highs, default=None)
+        )
 
     def shown(self, combine: str) -> Number | None:
         """Value of these results together."""
-        return {"sum": self.sum, "mean": self.mean}.get(combine, self.extreme)
+        return {"sum": self.sum, "mean": self.mean, "min": self.low, "max": self.high}[combine]
 
     @property
     def mean(self) -> float | None:
@@ -146,16 +151,16 @@ def by_place(places: Ints, rows: pa.Table, outputs: Sequence[NumericOutput]) -> 
     """
     present = {f"{number}": output for number, output in enumerate(outputs) if output.name in rows.column_names}
     columns = {number: rows[output.name] for number, output in present.items()}
-    wanted = [(number, function) for number, output in present.items() for function in _functions(output)]
+    wanted = [(number, function) for number in present for function in FUNCTIONS]
     table = pa.table({PLACE: places, **{number: wide(column) for number, column in columns.items()}})
     counts = table.group_by(PLACE, use_threads=False).aggregate([([], "count_all"), *wanted]).to_pylist()
     whole = {number for number, column in columns.items() if pa.types.is_integer(column.type)}
 
-    def value(count: Mapping[str, Any], number: str, output: NumericOutput) -> OutputValue:
-        numbers = (count.get(f"{number}_{name}") for name in ("sum", output.combine))
-        total_value, combined = (int(it) if number in whole and it is not None else it for it in numbers)
-        extreme = combined if output.combine in EXTREMES else None
-        return OutputValue(count.get(f"{number}_count", 0), total_value, extreme)
+    def value(count: Mapping[str, Any], number: str) -> OutputValue:
+        if number not in present:
+            return OutputValue()
+        numbers = (count[f"{number}_{function}"] for function in FUNCTIONS)
+        return OutputValue(*(int(it) if number in whole and it is not None else it for it in numbers))
 
     batches = dict[int, list[int]]()
     if BATCH in rows.column_names:
@@ -165,39 +170,35 @@ def by_place(places: Ints, rows: pa.Table, outputs: Sequence[NumericOutput]) -> 
     return {
         count[PLACE]: PeriodCount(
             count["count_all"],
-            [value(count, f"{number}", output) for number, output in enumerate(outputs)],
+            [value(count, f"{number}") for number in range(len(outputs))],
             batches.get(count[PLACE], ()),
         )
         for count in sorted(counts, key=lambda count: count[PLACE])
     }
 
 
-def by_day(counts: HourCounts, zone: ZoneInfo, outputs: Sequence[NumericOutput] = ()) -> dict[date, PeriodCount]:
+def by_day(counts: HourCounts, zone: ZoneInfo) -> dict[date, PeriodCount]:
     """Counts of hours by day."""
-    return merged(({day_of(hour_ms, zone): count} for hour_ms, count in counts.items()), outputs)
+    return merged({day_of(hour_ms, zone): count} for hour_ms, count in counts.items())
 
 
-def merged(
-    counts: Iterable[Mapping[Span, PeriodCount]], outputs: Sequence[NumericOutput] = ()
-) -> dict[Span, PeriodCount]:
+def merged(counts: Iterable[Mapping[Span, PeriodCount]]) -> dict[Span, PeriodCount]:
     """Counts of several files, or of several hours of a day, together."""
     totals = dict[Span, PeriodCount]()
     for part in counts:
         for span, count in part.items():
-            totals[span] = _together(totals[span], count, outputs) if span in totals else count
+            totals[span] = _together(totals[span], count) if span in totals else count
     return totals
 
 
-def _together(before: PeriodCount, count: PeriodCount, outputs: Sequence[NumericOutput]) -> PeriodCount:
-    values = [
-        value.plus(other, output.combine)
-        for value, other, output in zip(before.values, count.values, outputs, strict=True)
-    ]
+def _together(before: PeriodCount, count: PeriodCount) -> PeriodCount:
+    values = [value.plus(other) for value, other in zip(before.values, count.values, strict=True)]
     return PeriodCount(before.rows + count.rows, values, sorted({*before.batches, *count.batches}))
 
 
-def _functions(output: NumericOutput) -> Sequence[str]:
-    return ("count", "sum", output.combine) if output.combine in EXTREMES else ("count", "sum")
+def merged_values(values: Iterable[OutputValue]) -> OutputValue:
+    """Values of several files together."""
+    return reduce(OutputValue.plus, values, OutputValue())
 
 
 def wide(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -229,7 +230,7 @@ def plain(counts: HourCounts) -> Any:
     return {
         str(hour_ms): [
             count.rows,
-            [[value.count, plain_number(value.sum), plain_number(value.extreme)] for value in count.values],
+            [[value.count, *map(plain_number, (value.sum, value.low, value.high))] for value in count.values],
             [*count.batches],
         ]
         for hour_ms, count in counts.items()
@@ -239,7 +240,7 @@ def plain(counts: HourCounts) -> Any:
 def parsed(stored: Any) -> HourCounts:
     """Counts from the JSON values of `plain`.
 
-    >>> counts = {3_600_000: PeriodCount(2, [OutputValue(2, Decimal("1.50"), None)], [7])}
+    >>> counts = {3_600_000: PeriodCount(2, [OutputValue(2, Decimal("1.50"), Decimal("0.50"), 1)], [7])}
     >>> parsed(plain(counts)) == counts
     True
     """
@@ -285,4 +286,4 @@ def _combine(definition: Definition, name: str) -> str:
     column = next((column for column in definition.aggregates.columns if column.name == name), None)
     functions = {f"{{{place}}}": aggregate.function for place, aggregate in enumerate(definition.aggregates.aggregates)}
     function = functions.get(column.sql) if column else None
-    return function if function in EXTREMES else "mean"
+    return function if function in ("min", "max") else "mean"

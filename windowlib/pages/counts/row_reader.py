@@ -19,7 +19,16 @@ from windowlib.delta.tables import Tables
 from windowlib.model.rerun import TimeRange
 from windowlib.pages.counts.count_cache import CountCache
 from windowlib.pages.counts.hour_counts import times_ms
-from windowlib.pages.counts.row_counts import HourCounts, NumericOutput, PeriodCount, by_hour, merged, start_ms
+from windowlib.pages.counts.row_counts import (
+    HourCounts,
+    NumericOutput,
+    OutputValue,
+    PeriodCount,
+    by_hour,
+    merged,
+    merged_values,
+    start_ms,
+)
 from windowlib.pages.local_hours import hours_in
 from windowlib.storage.object_file import opened
 
@@ -72,7 +81,19 @@ class RowReader:
     def results(self, files: Iterable[DataFile]) -> dict[int, PeriodCount]:
         """Results by the hour of their last millisecond."""
         chosen = overlapping(files, "window_end", "window_end", self.shown.span(1))
-        return merged(self._counted("results", chosen, "window_end"), self.outputs)
+        return merged(self._counted("results", chosen, "window_end"))
+
+    def values(self, files: Iterable[DataFile]) -> dict[str, dict[str, OutputValue]]:
+        """Values of the outputs in the results of the shown days, by the path of their file."""
+        chosen = overlapping(files, "window_end", "window_end", self.shown.span(1))
+        hours = [[*counts.values()] for counts in self._counted("results", chosen, "window_end")]
+        return {
+            file.path: {
+                output.name: merged_values(hour.values[place] for hour in of_file)
+                for place, output in enumerate(self.outputs)
+            }
+            for file, of_file in zip(chosen, hours, strict=True)
+        }
 
     def reworked(self, version: int | None) -> dict[int, PeriodCount]:
         """Changes of results that operators requested, by hour, with their batches."""

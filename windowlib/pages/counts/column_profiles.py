@@ -1,8 +1,8 @@
-"""Profile of each result column: by day rows, nulls, least and greatest number, by batch distinct values.
+"""Profile of each result column: by day rows, nulls, least, mean and greatest number, by batch distinct values.
 
-The figures of a day come from the statistics of files. The engine counts them while it writes a batch, so that they
-cost a batch nothing, and reading them reads no row. Days are those of `window_day`, in UTC. No statistics have distinct
-values, so that each batch counts those of the rows that it adds or changes.
+Days are those of `window_day`, in UTC. Rows and nulls come from the statistics of files, so no row is read for them.
+Means and extremes of numeric outputs come from the counts of the table of days; no statistics have means, or extremes
+of floats. Each batch counts the distinct values of the rows that it adds or changes (`batches.result_figures`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
-from math import isfinite
 
 from windowlib.definition.toml.column_tests import ROW_COUNT, distinct_figure
 from windowlib.delta.data_files import DataFile
-from windowlib.reruns.totals import Number
+from windowlib.delta.statistics import finite_number
+from windowlib.pages.counts.row_counts import Number, OutputValue, merged_values
 
 DAYS = 40  # newest days of a profile
 BATCHES = 40  # newest batches of a profile
@@ -23,12 +22,13 @@ BATCHES = 40  # newest batches of a profile
 
 @dataclass(frozen=True, slots=True)
 class ColumnDay:
-    """A column in the results of a day. `nulls`, `low` and `high` are None if a file has no such statistics."""
+    """A column in the results of a day. A figure is None if it is not known of a file."""
 
     day: date
     rows: int
     nulls: int | None
     low: Number | None
+    mean: float | None
     high: Number | None
 
     @property
@@ -53,7 +53,7 @@ class ColumnProfile:
         return self.days[-1]
 
     def trend(self, figure: str) -> Sequence[float]:
-        """Values of `null_share`, `low` or `high` by day, for a sparkline: raised if some are negative."""
+        """Values of `null_share`, `low`, `mean` or `high` by day, for a sparkline: raised if some are negative."""
         values = [float(getattr(day, figure) or 0) for day in self.days]
         return [value - min(0.0, *values) for value in values]
 
@@ -62,14 +62,16 @@ def column_profiles(
     columns: Iterable[str],
     hidden: Collection[str],
     files: Sequence[DataFile],
+    values: Mapping[str, Mapping[str, OutputValue]],
     batches: Iterable[Mapping[str, int | None]] = (),
 ) -> list[ColumnProfile]:
     """Profiles of columns, without `hidden` columns, from the files of `results`; empty without days.
 
+    values:  values of the numeric outputs by the path of a file, of the newest files
     batches: figures of the batches in force, newest first
 
     >>> file = lambda day, low, nulls: DataFile("f", 9, 4, {"window_day": day}, {"n": low}, {"n": 9}, {"n": nulls})
-    >>> [profile] = column_profiles(["n"], [], [file("2026-03-02", 3, 0), file("2026-03-03", -1, 1)])
+    >>> [profile] = column_profiles(["n"], [], [file("2026-03-02", 3, 0), file("2026-03-03", -1, 1)], {})
     >>> (profile.newest.null_share, profile.newest.low, profile.trend("low"))
     (0.25, -1, [4.0, 0.0])
     """
@@ -83,7 +85,7 @@ def column_profiles(
     shown = [name for name in columns if name not in hidden]
     with_rows = [figures for figures in batches if figures.get(ROW_COUNT)]
     return [
-        ColumnProfile(name, [_of(name, day, by_day[day]) for day in newest], _distinct(name, with_rows))
+        ColumnProfile(name, [_of(name, day, by_day[day], values) for day in newest], _distinct(name, with_rows))
         for name in shown
     ]
 
@@ -93,18 +95,23 @@ def _distinct(column: str, batches: Iterable[Mapping[str, int | None]]) -> list[
     return [count for count in counts if count is not None][:BATCHES][::-1]
 
 
-def _of(column: str, day: date, files: Sequence[DataFile]) -> ColumnDay:
+def _of(
+    column: str, day: date, files: Sequence[DataFile], values: Mapping[str, Mapping[str, OutputValue]]
+) -> ColumnDay:
     nulls = [file.nulls.get(column) for file in files]
     null_counts = [number for number in nulls if number is not None]
+    null_count = sum(null_counts) if len(null_counts) == len(nulls) else None
+    rows = sum(file.rows for file in files)
+    counted = [values.get(file.path, {}).get(column) for file in files]
+    if None not in counted:
+        value = merged_values(value for value in counted if value is not None)
+        return ColumnDay(day, rows, null_count, value.low, value.mean, value.high)
     filled = [file for file in files if file.nulls.get(column) != file.rows]  # the others have no extremes
-    lows, highs = [number(file.low.get(column)) for file in filled], [number(file.high.get(column)) for file in filled]
-    return ColumnDay(
-        day,
-        sum(file.rows for file in files),
-        sum(null_counts) if len(null_counts) == len(nulls) else None,
-        _extreme(lows, is_lowest=True),
-        _extreme(highs, is_lowest=False),
+    lows, highs = (
+        [finite_number(bounds.get(column)) for bounds in sides]
+        for sides in ([file.low for file in filled], [file.high for file in filled])
     )
+    return ColumnDay(day, rows, null_count, _extreme(lows, is_lowest=True), None, _extreme(highs, is_lowest=False))
 
 
 def _extreme(values: Sequence[Number | None], *, is_lowest: bool) -> Number | None:
@@ -112,12 +119,6 @@ def _extreme(values: Sequence[Number | None], *, is_lowest: bool) -> Number | No
     if not numbers or len(numbers) < len(values):
         return None
     return min(numbers) if is_lowest else max(numbers)
-
-
-def number(value: object) -> Number | None:
-    """Finite number in the statistics of a file, unchanged; None for other values."""
-    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-    return value if is_number and isfinite(value) else None  # type: ignore[arg-type,return-value]
 
 
 def _day(partition: Mapping[str, object]) -> date | None:
