@@ -271,8 +271,8 @@ PARTS = (
         "counts by hour of the files behind the table of days. Without it all files are counted again",
         {
             "terms": "settings of the counts: version, zone with a digest of its transitions, the numeric outputs",
-            "files": "table/path → start of an hour in ms → a list: rows, for each output a number of values, their sum,"
-            " least and greatest (decimals are strings), and batches",
+            "files": "table/path → start of an hour in ms → a list: rows, for each output a number of values, their"
+            " sum, least and greatest (decimals are strings), and batches",
         },
     ),
     Part(
