@@ -12,10 +12,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 from urllib.request import Request, urlopen
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from docs import local_airflow
@@ -24,9 +27,11 @@ from tests.airflow.served import AIRFLOW, PROJECT, environment_of, served, token
 from tests.support import browser
 from tests.support.clicks import clicks
 from tests.support.disks import folder_of
-from tests.support.page_samples import WAITING, WELL
+from tests.support.page_samples import TROUBLE, WAITING, WELL
 from windowlib.definition.definition import Definition
 from windowlib.ledger.set_aside_files import files_set_aside
+from windowlib.reruns.page import PAGE, UNCHANGED
+from windowlib.reruns.previews import FOLDER
 from windowlib.storage.disk import Disk
 
 pytestmark = [
@@ -36,6 +41,13 @@ pytestmark = [
 ]
 
 OURS = {"sec-fetch-site": "same-origin"}
+RERUN: dict[str, Any] = {
+    "pipeline": TROUBLE,
+    "from": "2026-03-05T00:00Z",
+    "to": "2026-03-06T00:00Z",
+    "reason": "cents were read as euros",
+    "dry_run": False,
+}
 CUT_OFF = {"file": "1.parquet", "reason": "cut off"}
 Send = Callable[..., tuple[int, str, Mapping[str, str]]]
 
@@ -59,6 +71,7 @@ def send(monkeypatch: pytest.MonkeyPatch) -> Send:
     monkeypatch.setattr(plugin.app, "dependency_overrides", {plugin.logged_in: Ann})
     monkeypatch.setattr(plugin, "may_read", lambda user, dag: True)
     monkeypatch.setattr(questions, "open_question", lambda definition: "/dags/the_question")
+    monkeypatch.setattr(questions, "open_review", {"p1": "/dags/the_review"}.get)
 
     def ask(
         address: str,
@@ -179,11 +192,23 @@ def test_without_tls_the_origin_of_a_form_counts(
 def test_the_form_of_a_rerun_is_filled_for_a_day(run_once: Definition, send: Send) -> None:
     shown = send("/clicks/")[1]
     link = shown.partition('<a href="rerun?')[2].partition('"')[0]
-    form = send(f"/clicks/rerun?{link}")[1]
-    start, end = (part.partition("=")[2] for part in link.split("&"))
-    assert start.endswith("T00:00:00Z")
-    assert f'name="from" value="{start}"' in form
-    assert f'name="to" value="{end}"' in form
+    form, fields = send(f"/clicks/rerun?{link}")[1], dict(parse_qsl(link))
+    assert fields["from"].endswith(" 00:00 UTC")
+    for name in ("from", "to"):
+        assert f'name="{name}" value="{fields[name]}"' in form
+
+
+@pytest.mark.parametrize(
+    ("preview_id", "decides", "is_linked"), [("p1", True, True), ("p2", True, False), ("p1", False, False)]
+)
+def test_a_preview_leads_to_its_open_review_a_user_who_may_answer(
+    waiting: Definition, send: Send, preview_id: str, decides: bool, is_linked: bool
+) -> None:
+    page = folder_of(waiting) / FOLDER / preview_id / PAGE
+    page.parent.mkdir(parents=True)
+    page.write_text(f"<body>\n<p>{UNCHANGED}</p>", encoding="utf-8")
+    status, shown, _ = send(f"/clicks/previews/{preview_id}", decides=decides)
+    assert (status, 'href="/dags/the_review"' in shown, '<a href="../">clicks</a>' in shown) == (200, is_linked, True)
 
 
 @pytest.mark.parametrize(
@@ -214,10 +239,11 @@ def test_a_source_that_cannot_be_listed_offers_no_files(
 
 
 @contextmanager
-def asking(environment: Mapping[str, str], dag: str) -> Iterator[None]:
-    """Runs a DAG, until the block ends."""
+def asking(environment: Mapping[str, str], dag: str, form: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Runs a DAG with a form, until the block ends."""
     program = (
-        f"from airflow.dag_processing.dagbag import DagBag; DagBag({str(PROJECT / 'dags')!r}).dags[{dag!r}].test()"
+        f"from airflow.dag_processing.dagbag import DagBag;"
+        f" DagBag({str(PROJECT / 'dags')!r}).dags[{dag!r}].test(run_conf={form!r})"
     )
     run = subprocess.Popen(
         [sys.executable, "-c", program], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -228,6 +254,11 @@ def asking(environment: Mapping[str, str], dag: str) -> Iterator[None]:
     finally:
         os.killpg(run.pid, 9)
         run.wait(30)
+
+
+def preview_with(reason: str, previews: Path) -> str | None:
+    """Id of the preview of a rerun with this reason, once it is stored."""
+    return next((page.parent.name for page in previews.glob(f"*/{PAGE}") if reason in page.read_text()), None)
 
 
 @pytest.mark.slow
@@ -241,6 +272,9 @@ def test_in_a_real_airflow(tmp_path: Path, without_rights: list[str]) -> None:
     samples = [sys.executable, "-m", "tests.support.page_samples", str(folder), "2"]
     subprocess.run(samples, check=True, cwd=PROJECT)
     (folder / f"incoming-{WELL}" / "cut.parquet").write_bytes(b"PAR1")
+    corrected = folder / f"incoming-{TROUBLE}" / "0001.parquet"
+    rows = pq.read_table(corrected)
+    pq.write_table(rows.set_column(3, "value", pc.multiply(rows["value"], 3)), corrected)
     port = local_airflow.free_port(8394)
     environment = environment_of(folder, port)
     subprocess.run([AIRFLOW, "dags", "reserialize"], env=environment, check=True, capture_output=True)
@@ -251,6 +285,7 @@ def test_in_a_real_airflow(tmp_path: Path, without_rights: list[str]) -> None:
     ):
         admin, ann = ({"name": "_token", "value": token(address, user), "url": address} for user in ("admin", "ann"))
         with chromium.page([admin]) as (page, requests):
+            page.set_default_timeout(120_000)  # at most: the first page imports all modules
             page.goto(f"{address}/windowlib/{WELL}/")
             page.get_by_role("link", name="Set a file aside").click()
             page.get_by_label("file").fill("cut.parquet")
@@ -268,13 +303,25 @@ def test_in_a_real_airflow(tmp_path: Path, without_rights: list[str]) -> None:
                 page.reload()
             link.click()
             page.get_by_text(f"{WAITING}: batch 2 was refused by its checks").first.wait_for()
+            with asking(environment, "rerun_windows", RERUN):
+                while not (preview_id := preview_with(RERUN["reason"], folder / "warehouse" / TROUBLE / FOLDER)):
+                    page.wait_for_timeout(1_000)
+                page.goto(f"{address}/windowlib/{TROUBLE}/previews/{preview_id}")
+                while not (link := page.get_by_role("link", name="Open the review")).count():
+                    page.wait_for_timeout(1_000)
+                    page.reload()
+                link.click()
+                page.get_by_text(f"Rerun of {TROUBLE}: apply what the preview shows?").first.wait_for()
+            page.goto(f"{address}/windowlib/{WELL}/")
+            page.get_by_role("link", name="explain", exact=True).first.click()
+            page.get_by_role("region", name="events of the window").wait_for()
+            page.get_by_role("region", name="versions of the result").get_by_text("fired").first.wait_for()
             assert [url for url in requests if not url.startswith((address, "data:", "blob:"))] == []
         [decision] = files_set_aside(Disk(folder / "warehouse" / WELL)).values()
         assert (decision.path, decision.who, decision.reason) == ("cut.parquet", "admin", "cut off")
         asked = Request(f"{address}/api/v2/dags/rerun_windows/dagRuns", headers={"cookie": f"_token={admin['value']}"})
         with urlopen(asked) as answer:
-            [run] = json.load(answer)["dag_runs"]
-        assert run["triggering_user_name"] == "admin"
+            [run] = [run for run in json.load(answer)["dag_runs"] if run["triggering_user_name"] == "admin"]
         assert {name: run["conf"][name] for name in ("pipeline", "reason", "dry_run")} == {
             "pipeline": WELL,
             "reason": "euros, not cents",

@@ -41,6 +41,7 @@ on_sail.py            the next batches of clicks, on Sail
 order.py              the order of test files for several workers
 other_versions.py     rows of the ledger that another version of windowlib writes
 own_code.py           an author's own function and aggregate, as text
+page_kinds.py         a page of each kind
 page_samples.py       pipelines whose pages are shown
 planting.py           a mistake planted in the running process
 private_apis.py       tests that hold lines of the page of private APIs

@@ -22,6 +22,7 @@ import pytest
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.ledger.ledger import Rejected
 from windowlib.ledger.rerun_request import Rerun
+from windowlib.reruns.dry_run import dry_run
 from windowlib.runs.advance import advance
 from windowlib.runs.spark_sessions import spark_sessions
 from windowlib.storage.disk import Disk
@@ -117,6 +118,7 @@ def run(folder: Path, name: str, hours: int) -> None:
             advance(pipeline, spark, clock=since(at_ms + 60_000))
     if name == TROUBLE:
         late = Rerun(NOW_MS - 3 * HOUR_MS, NOW_MS - 2 * HOUR_MS, "the phones' queue was stuck", "ann", late_only=True)
+        dry_run(pipeline, late, since(NOW_MS + 90_000)).preview(spark())
         advance(pipeline, spark, clock=since(NOW_MS + 120_000), rerun=late)
 
 

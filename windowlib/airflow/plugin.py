@@ -91,9 +91,11 @@ def show_home(user: User) -> HTMLResponse:
 
 @app.get("/{name}/previews/{preview_id}")
 def show_preview(name: str, preview_id: str, user: User) -> HTMLResponse:
-    """Page of a rerun's preview, which says if the preview was applied."""
+    """Page of a rerun's preview, which says if it was applied, and leads to its open review a user who may answer."""
     from windowlib.airflow.applied import batch_that_applied
-    from windowlib.reruns.page import PAGE, applied_by
+    from windowlib.airflow.web.actions import RERUN_DAG
+    from windowlib.airflow.web.questions import open_review
+    from windowlib.reruns.page import PAGE, applied_by, page_inside
     from windowlib.reruns.previews import FOLDER
 
     definition = _pipeline(name, user)
@@ -101,7 +103,8 @@ def show_preview(name: str, preview_id: str, user: User) -> HTMLResponse:
     stored = definition.store.get(f"{FOLDER}/{preview_id}/{PAGE}") if is_id else None
     if stored is None:
         raise HTTPException(404, f"{name} has no preview {preview_id!r}; its page is kept for 30 days")
-    page, batch_id = stored.decode(), batch_that_applied(definition, preview_id)
+    review = open_review(preview_id) if may_decide(user, RERUN_DAG) else None
+    page, batch_id = page_inside(stored.decode(), name, review), batch_that_applied(definition, preview_id)
     return _answer(page if batch_id is None else applied_by(page, batch_id), PREVIEW_POLICY)
 
 

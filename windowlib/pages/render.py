@@ -56,6 +56,7 @@ from windowlib.pages.words import (
     signed,
     strip_words,
     trend_words,
+    typed_time,
 )
 from windowlib.quality.number_words import number_in_words
 
@@ -90,6 +91,7 @@ TIMES: Mapping[str, Callable[..., str]] = {  # filters of times
     "minute": minute,
     "moment": moment,
     "range": range_words,
+    "typed": typed_time,
 }
 
 
@@ -103,8 +105,7 @@ class PageLinks:
     * `question` links to the open question about the waiting batch, `set_aside` and `rerun` to forms, and `explain` to
       the page of a result.
     * `since` is the moment or batch that a reader typed, with which results are compared.
-    * `is_static` is True if the pages are files. Such pages do not refresh, and they contain their
-      Content-Security-Policy.
+    * `is_static` is True for files, which do not refresh and contain their Content-Security-Policy.
     """
 
     pipeline: Callable[[str], str]
@@ -156,8 +157,7 @@ def pipeline_page(facts: Pipeline, place: PageLinks, problem: str | None = None)
     step_ms = facts.gap_step_ms
     by_events = bool(facts.hours) and facts.hours[0].events is not None
     legend = [("", "events in results"), ("flight", "in flight")] if by_events else [("", "results")]
-    further = [("late", "late, in no window")]
-    further += [] if step_ms is None else [("gap", "gap")]
+    legend += [("late", "late, in no window"), *([] if step_ms is None else [("gap", "gap")])]
     return _page(
         "pipeline.html.jinja",
         facts.as_of_ms,
@@ -177,7 +177,7 @@ def pipeline_page(facts: Pipeline, place: PageLinks, problem: str | None = None)
         hours_drawn=HOURS,
         by_hour=[*headline_by_hour(facts.days, facts.as_of_ms)],
         days=days(facts.hours),
-        legend=[*legend, *further],
+        legend=legend,
         top_hour=top_of(facts.hours),
         script=_markup("plots.js"),
         gaps=None if step_ms is None else gaps(facts.hours, step_ms),

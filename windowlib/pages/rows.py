@@ -17,7 +17,6 @@ from windowlib.contract.result_tables import FILLED
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, iso_instant, time_of
-from windowlib.definition.toml.durations import UNITS
 from windowlib.delta import data_files
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.statistics import overlapping
@@ -26,6 +25,7 @@ from windowlib.inspection.late.events import how_late
 from windowlib.inspection.lineage.cuts import within
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
+from windowlib.pages.local_hours import hours_in, page_zone
 from windowlib.pages.newest_rows import RecentRun, parts_of_newest, rows_of_newest
 from windowlib.plans.admission import REASONS
 from windowlib.publication.key import Key, key_of, key_text
@@ -97,9 +97,10 @@ class RefusedRows:
 
 @dataclass(frozen=True, slots=True)
 class LateHour:
-    """Late events of one hour of event time, among the newest late events: their number, lateness and examples."""
+    """Late events of an hour of a zone, among the newest late events: their number, lateness and examples."""
 
     start_ms: int
+    zone: str
     count: int
     median_late_ms: int
     most_late_ms: int
@@ -160,23 +161,24 @@ def late_hours(definition: Definition, tables: Tables, versions: Mapping[str, in
     """Newest hours of event time, newest first, of the late events that arrived last."""
     files = tables["late_events"].files(versions.get("late_events"))
     rows = rows_of_newest(tables, "late_events", files, LATE_LOOKED_AT)
-    hours: dict[int, list[dict[str, Any]]] = {}
+    zone, hours = page_zone(definition), dict[int, list[dict[str, Any]]]()
+    calendar = hours_in(zone)
     for row in rows:
-        hours.setdefault(time_of(row["event_time"]) // UNITS["h"] * UNITS["h"], []).append(row)
+        hours.setdefault(calendar.start_ms(time_of(row["event_time"])), []).append(row)
     columns = [*definition.source.key, "event_time", "late by", "source_file", "source_row", "batch_id"]
     columns += ["readmitted by"] if any(row.get("readmitted_by") is not None for row in rows) else []
     return [
-        _late_hour(definition, start_ms, hours[start_ms], columns)
+        _late_hour(definition, zone, start_ms, hours[start_ms], columns)
         for start_ms in sorted(hours, reverse=True)[:LATE_HOURS]
     ]
 
 
 def _late_hour(
-    definition: Definition, start_ms: int, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]
+    definition: Definition, zone: str, start_ms: int, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]
 ) -> LateHour:
     late_ms = [row["late_by_ms"] for row in rows]
     examples = text_rows(definition, [{**row, **_late_words(row)} for row in rows[:EXAMPLES]], columns)
-    return LateHour(start_ms, len(rows), median_low(late_ms), max(late_ms), examples)
+    return LateHour(start_ms, zone, len(rows), median_low(late_ms), max(late_ms), examples)
 
 
 def _late_words(row: Mapping[str, Any]) -> dict[str, str]:
@@ -213,11 +215,11 @@ def _bounds(names: Collection[str]) -> str | None:
 
 
 def _start(time_ms: int) -> str:
-    return "no start" if time_ms == MIN_TIME_MS else instant(time_ms)
+    return "no start" if time_ms == MIN_TIME_MS else instant(time_ms).removesuffix(" UTC")
 
 
 def _end(time_ms: int) -> str:
-    return "no end" if time_ms == MAX_TIME_MS else instant(time_ms)
+    return "no end" if time_ms == MAX_TIME_MS else instant(time_ms).removesuffix(" UTC")
 
 
 def _first_to_end(part: pa.Table) -> pa.Table:

@@ -90,6 +90,18 @@ def moment(time_ms: int | None, as_of_ms: int, zone: str = "UTC") -> str:
     return f"{day_words(when.date(), as_of_ms)} {when:%H:%M}"
 
 
+def typed_time(time_ms: int, zone: str) -> str:
+    """A time as an operator types it in a form: local, with its zone; in UTC if the local time occurs twice.
+
+    >>> typed_time(1_792_792_800_000, "Europe/Berlin"), typed_time(1_792_890_000_000, "Europe/Berlin")
+    ('2026-10-24 00:00 Europe/Berlin', '2026-10-25 01:00 UTC')
+    """
+    when = local(time_ms, ZoneInfo(zone))
+    if when.utcoffset() != when.replace(fold=1 - when.fold).utcoffset():
+        when, zone = nearest_utc(time_ms), "UTC"
+    return f"{when:%Y-%m-%d %H:%M} {zone}"
+
+
 def hour_words(hour_ms: int, as_of_ms: int, zone: str) -> str:
     """Start of an hour of a zone, with its offset unless the zone is UTC. Has the year as `moment`.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,20 @@ def applied_by(page: str, batch_id: int) -> str:
     """
     before, _, rest = page.replace(UNCHANGED, f"Batch {batch_id} has applied it.", 1).partition(BEGIN)
     return before + rest.partition(END)[2]
+
+
+def page_inside(page: str, pipeline: str, review: str | None = None) -> str:
+    """HTML of a preview's page inside Airflow: with a link to the pipeline, and one to the `review` if it is open.
+
+    >>> print(page_inside(f"<body>\\n<p>{UNCHANGED}</p>", "orders", "/dags"))
+    <body>
+    <p><a href="../">orders</a></p>
+    <p>Nothing has been changed.</p>
+    <p><a class="button" href="/dags">Open the review</a></p>
+    """
+    opened = f'\n<p><a class="button" href="{escape(review)}">Open the review</a></p>' if review else ""
+    page = page.replace("<body>\n", f'<body>\n<p><a href="../">{escape(pipeline)}</a></p>\n', 1)
+    return page.replace(f"{UNCHANGED}</p>", f"{UNCHANGED}</p>{opened}", 1)
 
 
 def _apply(file: Path, preview: Preview) -> str:
