@@ -170,7 +170,7 @@ def _profiles(
 ) -> list[ColumnProfile]:
     """Profiles of the result columns that the page may show; empty without results."""
     columns, files = [*definition.source.key, *definition.outputs], tables["results"].files(versions.get("results"))
-    figures = (run.figures for run in shown)
+    figures = (run.figures for run in shown if run.rerun is None)  # a rerun changes too few rows to compare
     return column_profiles(columns, definition.hidden, files, by_day.values, figures)
 
 

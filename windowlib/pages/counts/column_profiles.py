@@ -68,7 +68,7 @@ def column_profiles(
     """Profiles of columns, without `hidden` columns, from the files of `results`; empty without days.
 
     values:  values of the numeric outputs by the path of a file, of the newest files
-    batches: figures of the batches in force, newest first
+    batches: figures of the batches in force that are no reruns, newest first
 
     >>> file = lambda day, low, nulls: DataFile("f", 9, 4, {"window_day": day}, {"n": low}, {"n": 9}, {"n": nulls})
     >>> [profile] = column_profiles(["n"], [], [file("2026-03-02", 3, 0), file("2026-03-03", -1, 1)], {})
