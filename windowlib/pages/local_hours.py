@@ -15,6 +15,7 @@ from windowlib.model.rerun import TimeRange
 from windowlib.plans.grids.local_times import local_time
 
 DAY_MS = 86_400_000
+CLOSE_MS = 31 * DAY_MS  # hours of a span up to this length are few
 Ints = NDArray[np.int64]
 
 
@@ -70,18 +71,18 @@ def clock_words(hour_ms: int, zone: str) -> str:
 
 
 def edges_around(hours: Calendar, times_ms: Ints) -> Ints:
-    """Starts of hours, in order: of each hour that holds one of the times, and of the hour after it.
+    """Starts of hours, in order, among them those of each hour that holds one of the times, and of the hour after it.
 
     >>> edges_around(hours_in("Asia/Kolkata"), np.array([0, 7_200_000])).tolist()
     [-1800000, 1800000, 5400000, 9000000]
     """
-    all_days = times_ms // DAY_MS
-    first_day = all_days.min()
-    days = np.flatnonzero(np.bincount(all_days - first_day)) + first_day  # numpy sorts or hashes more slowly
+    low, high = int(times_ms.min()), int(times_ms.max()) + 1
+    if high - low <= CLOSE_MS:
+        return _edges_of(hours, TimeRange(low, high))
+    days = np.unique(times_ms // DAY_MS)
     breaks = np.flatnonzero(np.diff(days) > 1)
     firsts, lasts = days[[0, *(breaks + 1)]], days[[*breaks, len(days) - 1]]
     spans = [(int(first) * DAY_MS, int(last + 1) * DAY_MS) for first, last in zip(firsts, lasts, strict=True)]
-    low, high = int(times_ms.min()), int(times_ms.max()) + 1
     edges = [_edges_of(hours, TimeRange(max(low, start_ms), min(high, end_ms))) for start_ms, end_ms in spans]
     return np.unique(np.concatenate(edges))
 
