@@ -81,6 +81,7 @@ def headline_by_hour(days: Days, as_of_ms: int) -> Iterator[HeadlinePlot]:
     if max(per_day.values(), default=0) < 2:
         return
     clock = {hour.start_ms: local_time(days.zone, hour.start_ms).hour for hour in days.hours}
+    times = {hour.start_ms: moment(hour.start_ms, as_of_ms, days.zone) for hour in days.hours[-HOURS:]}
     newest_final = max((place for place, hour in enumerate(days.hours) if hour.is_final), default=0)
     for place, output in enumerate(days.headline):
         numbers = [_number(hour, place, output.combine) for hour in days.hours]
@@ -91,7 +92,7 @@ def headline_by_hour(days: Days, as_of_ms: int) -> Iterator[HeadlinePlot]:
         bands = {hour: usual_range(values) for hour, values in before.items()}
         points = [
             HeadlinePoint(
-                moment(hour.start_ms, as_of_ms, days.zone),
+                times[hour.start_ms],
                 amount(number),
                 value,
                 hour.is_final,
