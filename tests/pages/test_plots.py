@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowlib.definition.toml.durations import UNITS
-from windowlib.pages.counts.row_counts import Number, NumericOutput
+from windowlib.pages.counts.row_counts import NumericOutput
 from windowlib.pages.days import Day, Days, ResultHour
 from windowlib.pages.local_hours import hours_in
 from windowlib.pages.plots.by_batch import plot
@@ -19,6 +19,7 @@ from windowlib.pages.plots.headline import headline_by_day, headline_by_hour
 from windowlib.pages.plots.scale import ticks
 from windowlib.pages.trends import Measure, Trend, TrendPoint
 from windowlib.plans.grids.local_times import local_time
+from windowlib.reruns.totals import Number
 
 
 def days(values: Sequence[Number | None], open_days: int = 0) -> Days:

@@ -27,12 +27,12 @@ from windowlib.pages.counts.row_counts import (
     FILE,
     DayCounts,
     HourCounts,
-    Number,
     NumericOutput,
     OutputValue,
     PeriodCount,
     by_day,
     day_of,
+    merged,
     numeric_outputs,
     parsed,
     plain,
@@ -41,6 +41,7 @@ from windowlib.pages.counts.row_reader import MOST_ROWS, RowReader, ShownDays
 from windowlib.pages.hours import newest_event_ms
 from windowlib.pages.local_hours import hours_in, page_zone, zone_terms
 from windowlib.pages.newest_rows import RUNS_SHOWN, Tail
+from windowlib.reruns.totals import Number
 
 SHOWN = 14  # days
 
@@ -178,10 +179,11 @@ def _counted(reader: RowReader, tail: Tail, files: Sequence[DataFile], since_ms:
     late, refused = (
         reader.events(name, tables[name].files(versions.get(name))) for name in ("late_events", "quarantine")
     )
-    results, before = reader.results(files), _before(reader, tail, since_ms)
+    by_file, before = reader.results(files), _before(reader, tail, since_ms)
+    results = merged(by_file.values())
     return Counted(
         headline=reader.headline,
-        values=reader.values(files),
+        values={path: reader.values(counts) for path, counts in by_file.items()},
         by_hour=results,
         results=by_day(results, zone),
         before=None if before is None else by_day(before, zone),
@@ -237,7 +239,7 @@ def _before(reader: RowReader, tail: Tail, since_ms: int) -> HourCounts | None:
     if run is None:
         return {} if tail.is_whole else None
     try:
-        return reader.results(reader.tables["results"].files(run.versions.get("results")))
+        return merged(reader.results(reader.tables["results"].files(run.versions.get("results"))).values())
     except (DeltaError, FileNotFoundError, WindowError):
         return None  # the log or the files were cleaned up
 

@@ -12,7 +12,7 @@ from windowlib.definition.plurals import counted
 from windowlib.definition.toml.durations import LONGEST_MS, UNITS, format_duration
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
-from windowlib.pages.counts.row_counts import Number, local
+from windowlib.pages.counts.row_counts import local
 from windowlib.pages.days import Days
 from windowlib.pages.history import CheckHistory
 from windowlib.pages.local_hours import clock_words
@@ -20,6 +20,7 @@ from windowlib.pages.overview import CheckMark
 from windowlib.pages.rows import TextRows
 from windowlib.pages.trends import Measure, Trend
 from windowlib.plans.grids.local_times import local_time
+from windowlib.reruns.totals import Number
 
 CHECKS_MARKED = 20
 CAUSES = {

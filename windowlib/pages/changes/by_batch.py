@@ -46,7 +46,6 @@ from windowlib.pages.changes.last_change import REPLACING
 from windowlib.pages.counts.count_cache import CountCache
 from windowlib.pages.counts.hour_counts import times_ms
 from windowlib.pages.counts.row_counts import (
-    Number,
     NumericOutput,
     PeriodCount,
     by_day,
@@ -59,6 +58,7 @@ from windowlib.pages.counts.row_counts import (
 from windowlib.pages.days import why_no_days
 from windowlib.pages.local_hours import hours_in, page_zone, zone_terms
 from windowlib.pages.newest_rows import RecentRun
+from windowlib.reruns.totals import Number
 from windowlib.source.columns.column_types import as_in_parquet
 from windowlib.storage.object_file import opened
 

@@ -14,12 +14,13 @@ from windowlib.definition.toml.durations import UNITS
 from windowlib.delta.tables import Tables
 from windowlib.ledger.rerun_request import time_ms
 from windowlib.pages.changes.by_batch import BatchChange, DayCause, changes_by_batch
-from windowlib.pages.counts.row_counts import Number, NumericOutput, day_of, start_ms, total
+from windowlib.pages.counts.row_counts import NumericOutput, day_of, start_ms, total
 from windowlib.pages.days import Days, days
 from windowlib.pages.newest_rows import RecentRun, Tail
 from windowlib.pages.overview import final_up_to
 from windowlib.pages.pipeline_state import observe_pipeline
 from windowlib.publication.key import CannotLook
+from windowlib.reruns.totals import Number
 
 DAYS_BACK = 7
 CAUSES_OF_OPERATORS = ("rerun", "migrate", "rollback", "adopt", "forget")

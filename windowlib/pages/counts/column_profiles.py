@@ -14,7 +14,8 @@ from datetime import date
 from windowlib.definition.toml.column_tests import ROW_COUNT, distinct_figure
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.statistics import finite_number
-from windowlib.pages.counts.row_counts import Number, OutputValue, merged_values
+from windowlib.pages.counts.row_counts import OutputValue, merged_values
+from windowlib.reruns.totals import Number
 
 DAYS = 40  # newest days of a profile
 BATCHES = 40  # newest batches of a profile

@@ -19,22 +19,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windowlib.batches.result_columns.tested_columns import WIDEST
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of, utc
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.tables import Tables
 from windowlib.model.calendar import Calendar
 from windowlib.pages.local_hours import Ints, edges_around
+from windowlib.reruns.totals import EXACT, Number
 from windowlib.storage.object_file import opened
 
 FILE = "pages/days.json"
 BY_DEFAULT = 3  # outputs in the headline
 EARLIEST_MS, LATEST_MS = time_of(datetime(2, 1, 2, tzinfo=UTC)), time_of(datetime(9998, 12, 30, tzinfo=UTC))
-DIGITS = 76  # of Arrow's widest decimal
 SAFE_DIGITS = 28  # the sum of 10 billion decimals with these digits has at most 38 digits
 FUNCTIONS = ("count", "sum", "min", "max")
 BATCH, PLACE = "batch_id", "place"
-Number: TypeAlias = int | float | Decimal
 Span = TypeVar("Span")  # hour or day
 
 
@@ -101,7 +101,7 @@ def total(numbers: Iterable[Number]) -> Number:
     >>> total([Decimal("1e30"), Decimal("0.05")]), total([])
     (Decimal('1000000000000000000000000000000.05'), 0)
     """
-    with localcontext(prec=2 * DIGITS):
+    with localcontext(EXACT):
         return sum(numbers)
 
 
@@ -159,8 +159,8 @@ def by_place(places: Ints, rows: pa.Table, outputs: Sequence[NumericOutput]) -> 
     def value(count: Mapping[str, Any], number: str) -> OutputValue:
         if number not in present:
             return OutputValue()
-        numbers = (count[f"{number}_{function}"] for function in FUNCTIONS)
-        return OutputValue(*(int(it) if number in whole and it is not None else it for it in numbers))
+        figures = (count[f"{number}_{function}"] for function in FUNCTIONS)
+        return OutputValue(*(int(figure) if number in whole and figure is not None else figure for figure in figures))
 
     batches = dict[int, list[int]]()
     if BATCH in rows.column_names:
@@ -211,7 +211,7 @@ def wide(column: pa.ChunkedArray) -> pa.ChunkedArray:
         extremes = [abs(number) for number in pc.min_max(column).as_py().values() if number is not None]
         return column if max(extremes, default=0) * len(column) < 2**63 else column.cast(pa.decimal128(38))
     if pa.types.is_decimal(column.type) and column.type.precision > SAFE_DIGITS:
-        return column.cast(pa.decimal256(DIGITS, column.type.scale))
+        return column.cast(pa.decimal256(WIDEST, column.type.scale))
     return column
 
 

@@ -78,21 +78,17 @@ class RowReader:
     def headline(self) -> Sequence[NumericOutput]:
         return self.outputs[: self.in_headline]
 
-    def results(self, files: Iterable[DataFile]) -> dict[int, PeriodCount]:
-        """Results by the hour of their last millisecond."""
+    def results(self, files: Iterable[DataFile]) -> dict[str, HourCounts]:
+        """Results of the shown days by the path of their file, and by the hour of their last millisecond."""
         chosen = overlapping(files, "window_end", "window_end", self.shown.span(1))
-        return merged(self._counted("results", chosen, "window_end"))
+        counts = self._counted("results", chosen, "window_end")
+        return {file.path: of_file for file, of_file in zip(chosen, counts, strict=True)}
 
-    def values(self, files: Iterable[DataFile]) -> dict[str, dict[str, OutputValue]]:
-        """Values of the outputs in the results of the shown days, by the path of their file."""
-        chosen = overlapping(files, "window_end", "window_end", self.shown.span(1))
-        hours = [[*counts.values()] for counts in self._counted("results", chosen, "window_end")]
+    def values(self, counts: HourCounts) -> dict[str, OutputValue]:
+        """Values of the outputs in the results of a file."""
         return {
-            file.path: {
-                output.name: merged_values(hour.values[place] for hour in of_file)
-                for place, output in enumerate(self.outputs)
-            }
-            for file, of_file in zip(chosen, hours, strict=True)
+            output.name: merged_values(hour.values[place] for hour in counts.values())
+            for place, output in enumerate(self.outputs)
         }
 
     def reworked(self, version: int | None) -> dict[int, PeriodCount]:

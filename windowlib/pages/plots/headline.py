@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from windowlib.pages.counts.row_counts import Number
 from windowlib.pages.days import Days, ResultHour
 from windowlib.pages.local_hours import days_in
 from windowlib.pages.plots.bars import BarValue, Plot, bar_plot, highest_of
@@ -15,6 +14,7 @@ from windowlib.pages.plots.scale import ticks
 from windowlib.pages.words import amount, day_words, moment
 from windowlib.plans.grids.local_times import local_time
 from windowlib.quality.bands import usual
+from windowlib.reruns.totals import Number
 
 HOURS = 72  # newest hours that are drawn
 
@@ -72,7 +72,7 @@ def headline_by_day(days: Days, as_of_ms: int) -> Iterator[HeadlinePlot]:
 
 
 def headline_by_hour(days: Days, as_of_ms: int) -> Iterator[HeadlinePlot]:
-    """Yields a plot of the newest hours for each headline value. None if windows end at one hour of each day.
+    """Yields a plot of the newest hours for each headline value. Yields nothing if windows end at one hour of each day.
 
     The usual range of an hour is derived from the final hours with the same time of the clock, a day or more before
     the newest. A sum without results is 0.
