@@ -106,6 +106,18 @@ def test_a_day_is_final_when_all_its_windows_are(tmp_path: Path, final_ms: int |
     assert found.open_until_ms == (final + 1) * DAY_MS - 1 + 2 * HOUR_MS
 
 
+@pytest.mark.parametrize(
+    ("final_ms", "final"), [(DAY_MS - 1, 0), (DAY_MS, 1), (DAY_MS + HOUR_MS - 1, 1), (2 * DAY_MS, 2)]
+)
+def test_an_hour_is_final_when_all_its_windows_are(tmp_path: Path, final_ms: int, final: int) -> None:
+    hours = of_results(definition(tmp_path), [result(DAY_MS, 4), result(DAY_MS + HOUR_MS, 5)], final_ms).hours
+    assert [(hour.start_ms, hour.results, hour.values[0]) for hour in hours] == [
+        (DAY_MS - HOUR_MS, 1, 4),
+        (DAY_MS, 1, 5),
+    ]
+    assert sum(hour.is_final for hour in hours) == final
+
+
 def test_after_the_end_of_the_input_every_day_is_final(tmp_path: Path) -> None:
     found = of_results(definition(tmp_path), [result(DAY_MS)], MAX_WATERMARK)
     assert (found.all_final, found.first_open) == (True, None)
